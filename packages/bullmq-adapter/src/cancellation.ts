@@ -1,0 +1,31 @@
+/** Ends one run early: what asks for it is gathered in one native signal, whose reason is always an `Error`. */
+export class Cancellation {
+  readonly #controller = new AbortController();
+  readonly #outer: AbortSignal | undefined;
+  readonly #forward = (): void => this.cancel(this.#outer?.reason);
+
+  /**
+   * `outer` may be a polyfill, as older versions of BullMQ had it: `AbortSignal.any` accepts such a signal and never fires,
+   * so it is listened to.
+   */
+  constructor(outer: AbortSignal | undefined) {
+    this.#outer = outer;
+    if (outer === undefined) return;
+    if (outer.aborted) this.#forward();
+    else outer.addEventListener('abort', this.#forward);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** `worker.cancelJob` gives a text, which as a job's failure would be recorded as "null". */
+  cancel(reason: unknown): void {
+    const error = reason instanceof Error ? reason : new Error(`the job was cancelled: ${String(reason ?? 'no reason given')}`);
+    this.#controller.abort(error);
+  }
+
+  end(): void {
+    this.#outer?.removeEventListener('abort', this.#forward);
+  }
+}

@@ -1,0 +1,39 @@
+import { checkResourceName, ConfigError } from '@leasehold/core';
+import { UnrecoverableError, type Job } from 'bullmq';
+import type { ResourceOption } from './options.ts';
+
+// What a template makes of a value that is not there. As words of their own, so that `nullable` is a name like any other.
+const LEFTOVER = /(?<![\p{L}\p{N}])(?:undefined|null|NaN)(?![\p{L}\p{N}])|\[object [^\]]*\]/u;
+
+/** Throws `ConfigError` unless this can be the name of one resource. */
+export function checkResource(option: string, name: unknown): asserts name is string {
+  if (name instanceof Promise) {
+    throw new ConfigError(option, 'is a promise; name the resource from what the job carries, without awaiting');
+  }
+  checkResourceName(option, name);
+  const leftover = LEFTOVER.exec(name);
+  if (leftover !== null) {
+    throw new ConfigError(option, `${JSON.stringify(name)} contains ${leftover[0]}: a value is missing in the template`);
+  }
+}
+
+/**
+ * The resource of this job; null for none. Throws `UnrecoverableError` for what cannot be a name, because the next try
+ * would come to the same; what the job's own function throws passes.
+ */
+export function resourceOf(option: ResourceOption, job: Job): string | null {
+  if (typeof option === 'string') return option;
+  const name: unknown = option(job);
+  if (name === null) return null;
+  try {
+    checkResource('lease.resource', name);
+  } catch (error) {
+    throw unrecoverable(error as ConfigError);
+  }
+  return name;
+}
+
+/** BullMQ keeps only the message of a failure, and that of ours stands alone. */
+export function unrecoverable(error: ConfigError): UnrecoverableError {
+  return Object.assign(new UnrecoverableError(error.message), { cause: error });
+}

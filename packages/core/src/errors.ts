@@ -1,0 +1,355 @@
+/**
+ * Every error that Leasehold throws. Each class has one stable `code`; `docs/errors.md` lists them with cause and remedy,
+ * and a test keeps the two equal. A message is one line that stands alone, because queues and log pipelines often keep
+ * nothing else of an error: `CODE resource: what happened; what to do`.
+ */
+
+/** The stable codes. Compare with `LeaseholdError.is(error, code)`, which also looks through `cause`. */
+export type ErrorCode =
+  | 'CONFIG'
+  | 'RESOURCE_BUSY'
+  | 'TICK_REFUSED'
+  | 'REENTRANT_ACQUIRE'
+  | 'RELEASE_IN_BODY'
+  | 'NOT_STARTED'
+  | 'MANAGER_CLOSED'
+  | 'LEASE_LOST'
+  | 'RUN_CANCELLED'
+  | 'STALE_TOKEN'
+  | 'TOKEN_OUT_OF_RANGE'
+  | 'FENCE_NOT_ACTIVATED'
+  | 'FENCE_UNAVAILABLE'
+  | 'STORE_UNAVAILABLE'
+  | 'STORE_AUTH'
+  | 'STORE_VERSION'
+  | 'FOREIGN_KEY';
+
+/** Why a lease is no longer held. Terminal: a lost lease never comes back. */
+export type LossReason =
+  /** The store said that it had run out, or the trust window closed before an extend was tried. */
+  | 'expired'
+  /** Another leaseId owns the resource. */
+  | 'superseded'
+  /** The store has no record of the resource (deleted, flushed, evicted, promoted from a lagging replica). */
+  | 'missing'
+  /** A fence refused it: a later grant was admitted there. */
+  | 'fenced'
+  | 'revoked'
+  | 'force-released'
+  /** The owner's wall clock alone stepped past the trust window. */
+  | 'clock-step'
+  /** The trust window closed after extends that had no answer. */
+  | 'store-unreachable'
+  | 'handed-over'
+  | 'released';
+
+/** Why a run was asked to end although its lease is still held. */
+export type CancelReason = 'shutdown' | 'max-hold' | 'revoked' | 'caller';
+
+/** Why an acquisition was refused as busy. `turn`: free, but kept for a moment for the waiter whose turn it is. */
+export type BusyReason = 'held' | 'turn' | 'quarantine';
+
+/** Why a tick was refused. See `TickRequest` in `store/store.ts`. */
+export type TickReason = 'already-ran' | 'superseded' | 'too-late' | 'clock-ahead';
+
+/** Who holds a resource, as far as the store tells: for people and for logs, never for a decision. */
+export interface Holder {
+  /** One readable line: `web-7f9c pid 4121 since 02:41:07Z v1.18.0`. */
+  readonly owner: string;
+  readonly fencingToken: number;
+}
+
+export interface ErrorDetails {
+  readonly resource?: string | undefined;
+  readonly fencingToken?: number | undefined;
+  readonly cause?: unknown;
+}
+
+// A registered symbol, so that errors of a second installed copy of this package are recognised as well.
+const brand = Symbol.for('leasehold.error');
+
+/** Base of all errors. `message` begins with the code. */
+export class LeaseholdError extends Error {
+  readonly code: ErrorCode;
+  /** The resource as the caller named it, when the error is about one. */
+  readonly resource: string | undefined;
+  readonly fencingToken: number | undefined;
+
+  constructor(code: ErrorCode, detail: string, details: ErrorDetails = {}) {
+    const subject = details.resource === undefined ? code : `${code} ${details.resource}`;
+    super(`${subject}: ${detail}`, details.cause === undefined ? undefined : { cause: details.cause });
+    this.name = new.target.name;
+    this.code = code;
+    this.resource = details.resource;
+    this.fencingToken = details.fencingToken;
+    Object.defineProperty(this, brand, { value: true });
+  }
+
+  /**
+   * Whether `error`, or an error in its chain of `cause`, is a Leasehold error (of this code, if one is given). Works
+   * across two installed copies of the package and through wrappers such as those of ORMs.
+   */
+  static is(error: unknown, code?: ErrorCode): boolean {
+    const seen = new Set<unknown>();
+    for (let at = error; at instanceof Error && !seen.has(at); at = at.cause) {
+      seen.add(at);
+      if (brand in at && (code === undefined || (at as unknown as LeaseholdError).code === code)) return true;
+    }
+    return false;
+  }
+}
+
+/** An option, a name or a combination of options that cannot work. Names the option, the value and the rule. */
+export class ConfigError extends LeaseholdError {
+  readonly option: string;
+
+  constructor(option: string, detail: string, cause?: unknown) {
+    super('CONFIG', `${option}: ${detail}`, { cause });
+    this.option = option;
+  }
+}
+
+/** Somebody else has the resource. Not a fault: try later, skip, or wait. */
+export class ResourceBusyError extends LeaseholdError {
+  readonly reason: BusyReason;
+  /** The holder, or null when nobody holds it (`turn`, `quarantine`). */
+  readonly holder: Holder | null;
+  /** Milliseconds until the obstacle ends if nobody prolongs it. */
+  readonly remainingMs: number;
+
+  constructor(
+    resource: string,
+    busy: { readonly reason: BusyReason; readonly holder: Holder | null; readonly remainingMs: number },
+  ) {
+    super('RESOURCE_BUSY', `${describeBusy(busy)}; try later or skip this run`, { resource });
+    this.reason = busy.reason;
+    this.holder = busy.holder;
+    this.remainingMs = busy.remainingMs;
+  }
+}
+
+function describeBusy(busy: {
+  readonly reason: BusyReason;
+  readonly holder: Holder | null;
+  readonly remainingMs: number;
+}): string {
+  const left = `${Math.ceil(busy.remainingMs)} ms left`;
+  switch (busy.reason) {
+    case 'held':
+      return `held by ${busy.holder?.owner ?? 'another owner'}, ${left}`;
+    case 'turn':
+      return `free, but kept for the next waiter, ${left}`;
+    case 'quarantine':
+      return `the store may have lost a live lease, ${left}`;
+  }
+}
+
+/** The tick of a schedule must not run here (any more). */
+export class TickRefusedError extends LeaseholdError {
+  readonly reason: TickReason;
+  /** For `clock-ahead`: come back in so many milliseconds. Otherwise 0. */
+  readonly aheadMs: number;
+
+  constructor(resource: string, refusal: { readonly reason: TickReason; readonly aheadMs: number }) {
+    const detail =
+      refusal.reason === 'clock-ahead'
+        ? `the tick is ${refusal.aheadMs} ms ahead of the store's clock; ask again when it has passed`
+        : `${refusal.reason}: this tick is done with; nothing is to be done here`;
+    super('TICK_REFUSED', detail, { resource });
+    this.reason = refusal.reason;
+    this.aheadMs = refusal.aheadMs;
+  }
+}
+
+/** The same asynchronous chain already holds the resource in a `run` body that has not settled: it would wait for itself. */
+export class ReentrantAcquireError extends LeaseholdError {
+  constructor(resource: string) {
+    super(
+      'REENTRANT_ACQUIRE',
+      'an enclosing run body holds it and would wait for itself; use currentLease(), or detached: true for work that outlives the body',
+      { resource },
+    );
+  }
+}
+
+/** `release()` was called inside the body of `run`, which releases by itself once the body has settled. */
+export class ReleaseInBodyError extends LeaseholdError {
+  constructor(resource: string, fencingToken: number) {
+    super('RELEASE_IN_BODY', 'a lease is never released while its body runs; return from the body instead', {
+      resource,
+      fencingToken,
+    });
+  }
+}
+
+/**
+ * For a body of `run` to throw when it did nothing at all: the tick that was claimed with the lease is given back, as if
+ * nobody had claimed it.
+ */
+export class NotStartedError extends LeaseholdError {
+  constructor(resource: string, detail: string, cause?: unknown) {
+    super('NOT_STARTED', `${detail}; nothing was begun, its tick is given back`, { resource, cause });
+  }
+}
+
+/** The manager is closing or closed. */
+export class ManagerClosedError extends LeaseholdError {
+  constructor(resource?: string) {
+    super('MANAGER_CLOSED', 'this manager no longer acquires leases; create another one', { resource });
+  }
+}
+
+/** What the body came to, when its lease was lost on the way. */
+export type Settled = { readonly value: unknown } | { readonly error: unknown };
+
+/** The lease is lost, for ever. Work done since may run beside a successor: only a fence keeps it harmless. */
+export class LeaseLostError extends LeaseholdError {
+  readonly reason: LossReason;
+  readonly leaseId: string;
+  /** Set by `run` when the body settled after the loss: its value, or its own error. */
+  readonly settled: Settled | undefined;
+
+  constructor(
+    resource: string,
+    loss: {
+      readonly reason: LossReason;
+      readonly leaseId: string;
+      readonly fencingToken: number;
+      readonly detail?: string | undefined;
+      readonly settled?: Settled | undefined;
+      readonly cause?: unknown;
+    },
+  ) {
+    const detail = loss.detail === undefined ? loss.reason : `${loss.reason}, ${loss.detail}`;
+    super('LEASE_LOST', `${detail}; this run's fence is ${loss.fencingToken}; stop, a successor may be at work`, {
+      resource,
+      fencingToken: loss.fencingToken,
+      cause: loss.cause,
+    });
+    this.reason = loss.reason;
+    this.leaseId = loss.leaseId;
+    this.settled = loss.settled;
+  }
+}
+
+/** The run was asked to end. Its lease is still held: finish or roll back, then return. */
+export class RunCancelledError extends LeaseholdError {
+  readonly reason: CancelReason;
+
+  constructor(resource: string, reason: CancelReason, fencingToken?: number, cause?: unknown) {
+    super('RUN_CANCELLED', `${reason}; the lease is still held: finish up and return`, {
+      resource,
+      fencingToken,
+      cause,
+    });
+    this.reason = reason;
+  }
+}
+
+/** A fence refused the grant: a later one was admitted. `resource` is the qualified name. */
+export class StaleTokenError extends LeaseholdError {
+  readonly fence: string;
+  /** The highest grant the fence has admitted; `leaseId` is null when it was sealed by hand. */
+  readonly highest: { readonly fencingToken: number; readonly leaseId: string | null };
+
+  constructor(
+    resource: string,
+    refusal: {
+      readonly fence: string;
+      readonly fencingToken: number;
+      readonly highest: { readonly fencingToken: number; readonly leaseId: string | null };
+    },
+  ) {
+    super(
+      'STALE_TOKEN',
+      `fence ${refusal.fence} refused ${refusal.fencingToken}, it has admitted ${refusal.highest.fencingToken}; nothing was written: stop this run`,
+      { resource, fencingToken: refusal.fencingToken },
+    );
+    this.fence = refusal.fence;
+    this.highest = refusal.highest;
+  }
+}
+
+/**
+ * A fencing token (or a floor, or a seal) lies more than 24 h ahead of the checker's own clock. Accepting it would shut
+ * out every later owner.
+ */
+export class TokenOutOfRangeError extends LeaseholdError {
+  constructor(resource: string, fencingToken: number, checker: string) {
+    super(
+      'TOKEN_OUT_OF_RANGE',
+      `${checker} does not accept ${fencingToken}, more than 24 h ahead of its clock (µs since 1970); check the clocks and where this number came from`,
+      { resource, fencingToken },
+    );
+  }
+}
+
+/** A write through a fence that the lease did not activate before its body began. */
+export class FenceNotActivatedError extends LeaseholdError {
+  readonly fence: string;
+
+  constructor(resource: string, fence: string, fencingToken: number) {
+    super(
+      'FENCE_NOT_ACTIVATED',
+      `fence ${fence} was not activated before the body's first read; name it in fences: [${fence}], or use activate: 'on-write' if all reads happen inside the write`,
+      { resource, fencingToken },
+    );
+    this.fence = fence;
+  }
+}
+
+/** A fence gave no answer, or could not give one. */
+export class FenceUnavailableError extends LeaseholdError {
+  readonly fence: string;
+
+  constructor(resource: string, fence: string, detail: string, cause?: unknown) {
+    super('FENCE_UNAVAILABLE', `fence ${fence}: ${detail}; the run was not started or the write is unconfirmed`, {
+      resource,
+      cause,
+    });
+    this.fence = fence;
+  }
+}
+
+/** The store gave no usable answer. Never to be mistaken for busy, and never for free. */
+export class StoreUnavailableError extends LeaseholdError {
+  /**
+   * False when the request certainly changed nothing (never sent, or refused by the server); true when it may have been
+   * carried out although no answer came.
+   */
+  readonly mayHaveRun: boolean;
+
+  constructor(
+    detail: string,
+    details: { readonly resource?: string | undefined; readonly mayHaveRun: boolean; readonly cause?: unknown },
+  ) {
+    super('STORE_UNAVAILABLE', detail, details);
+    this.mayHaveRun = details.mayHaveRun;
+  }
+}
+
+/** The store refused our credentials, or the user lacks a right. Trying again does not help. */
+export class StoreAuthError extends LeaseholdError {
+  constructor(detail: string, cause?: unknown) {
+    super('STORE_AUTH', detail, { cause });
+  }
+}
+
+/** The server is too old. */
+export class StoreVersionError extends LeaseholdError {
+  constructor(detail: string, cause?: unknown) {
+    super('STORE_VERSION', detail, { cause });
+  }
+}
+
+/** A key of ours holds something that is not ours. It is never touched. */
+export class ForeignKeyError extends LeaseholdError {
+  readonly key: string;
+
+  constructor(resource: string, key: string, detail: string) {
+    super('FOREIGN_KEY', `${key} ${detail}; choose another prefix or resource name, or remove what is there`, {
+      resource,
+    });
+    this.key = key;
+  }
+}

@@ -1,0 +1,42 @@
+import { EventEmitter } from 'node:events';
+import type { BusyReason, CancelReason, Holder, LeaseLostError, LeaseholdError, StaleTokenError, TickReason } from './errors.ts';
+import { safely, type Logger } from './log.ts';
+
+/** What every event about a lease carries. */
+export interface LeaseEvent {
+  readonly resource: string;
+  readonly leaseId: string;
+  readonly fencingToken: number;
+}
+
+/** The events of a `LeaseManager`, one payload object each. Contention is an event, not an error. */
+export interface ManagerEvents {
+  acquired: [LeaseEvent & { readonly ttlMs: number }];
+  busy: [{ readonly resource: string; readonly reason: BusyReason; readonly holder: Holder | null; readonly remainingMs: number }];
+  tickRefused: [{ readonly resource: string; readonly job: string; readonly reason: TickReason; readonly aheadMs: number }];
+  extended: [LeaseEvent & { readonly remainingMs: number }];
+  /** An extend had no usable answer. The lease is still trusted for `remainingMs`; it is tried again until then. */
+  extendFailed: [LeaseEvent & { readonly remainingMs: number; readonly error: LeaseholdError | null }];
+  /** The run was asked to end; the lease is still held. */
+  cancelled: [LeaseEvent & { readonly reason: CancelReason }];
+  /** Exactly once for each lease that is lost. */
+  lost: [LeaseEvent & { readonly error: LeaseLostError }];
+  released: [LeaseEvent & { readonly heldMs: number }];
+  /** The store did not confirm the release: others can acquire at the latest when the ttl has passed. */
+  releaseUnconfirmed: [LeaseEvent & { readonly error: LeaseholdError }];
+  /** A fence refused this lease. */
+  rejected: [LeaseEvent & { readonly error: StaleTokenError }];
+}
+
+/**
+ * A node `EventEmitter` whose listeners cannot break a run: what they throw, or reject with, is logged. None of its
+ * events is called `error`, which would end the process when nobody listens.
+ */
+export class ManagerEmitter extends EventEmitter<ManagerEvents> {
+  protected announce<K extends keyof ManagerEvents>(logger: Logger, event: K, payload: ManagerEvents[K][0]): void {
+    if (this.listenerCount(event) === 0) return;
+    for (const listener of this.rawListeners(event)) {
+      safely(logger, `a listener of '${event}' failed`, () => (listener as (payload: unknown) => unknown).call(this, payload));
+    }
+  }
+}

@@ -1,0 +1,126 @@
+/**
+ * `Fence`: the port to a protected resource. A fence admits a grant or refuses it as stale, in the same atomic step as
+ * the data it protects. `describeFence` in `@leasehold/core/testing` is this contract as tests.
+ *
+ * A grant is admitted if its token is higher than every token admitted before, or equal with the same leaseId; only the
+ * highest is kept. Comparing the token alone would admit two owners that drew the same number after a loss of the
+ * store's data; comparing "lower is stale" without an activation before the first read would lose an update between the
+ * successor's acquire and its first write.
+ *
+ * Every call rejects only with a `LeaseholdError` (`StaleTokenError`, `TokenOutOfRangeError`, `FenceUnavailableError`,
+ * `FenceNotActivatedError`, `LeaseLostError`, `ConfigError`) or with what the caller's own body threw.
+ */
+
+import { ConfigError, FenceNotActivatedError, LeaseholdError, type StaleTokenError } from '../errors.ts';
+
+/** All that a fence needs to know of a lease. Plain data: it can travel to another process or over HTTP. */
+export interface Grant {
+  /** The qualified name, `<namespace>/<resource>`. */
+  readonly resource: string;
+  readonly fencingToken: number;
+  readonly leaseId: string;
+}
+
+/** A grant together with the lease behind it, in the process that holds it. */
+export interface Holding {
+  readonly grant: Grant;
+  /** Throws `LeaseLostError` unless the lease is held, computed from the clocks at this call. */
+  assertHeld(): void;
+  /** How a lease talks with its fences; not for users. */
+  readonly holding: {
+    /** Whether this fence was activated before the body, or may be written to without (`activate: 'on-write'`). */
+    mayWrite(fence: Fence): boolean;
+    /** A fence refused this lease: it is lost. */
+    refused(error: StaleTokenError): void;
+  };
+}
+
+export interface Fence<Tx = unknown> {
+  /** For messages, and the order of activation. Unique among the fences of one acquisition. */
+  readonly name: string;
+  /** Whether check and data are one atomic step here. If not, a paused owner's late write can still get in. */
+  readonly enforcing: boolean;
+
+  /** A grant's first, empty operation, before its body reads anything. Rejects with `StaleTokenError`. */
+  activate(grant: Grant | Holding): Promise<void>;
+
+  /** Runs `body` and its effects only if the grant is admitted, all in one atomic step. */
+  write<T>(grant: Grant | Holding, body: (tx: Tx) => T | Promise<T>): Promise<T>;
+
+  /**
+   * Raises the fence to `fencingToken` without admitting anyone: every grant up to it is stale from now on. A seal below
+   * the highest changes nothing. `resource` is the qualified name.
+   */
+  seal(resource: string, fencingToken: number): Promise<void>;
+
+  /** The highest token admitted or sealed (then with leaseId null), or null if there never was one. */
+  highest(resource: string): Promise<{ readonly fencingToken: number; readonly leaseId: string | null } | null>;
+}
+
+function isHolding(value: Grant | Holding): value is Holding {
+  return 'holding' in value;
+}
+
+function requireGrant(value: unknown): asserts value is Grant {
+  const grant = value as Partial<Grant> | null;
+  if (
+    typeof grant !== 'object' ||
+    grant === null ||
+    typeof grant.resource !== 'string' ||
+    typeof grant.leaseId !== 'string' ||
+    grant.leaseId === '' ||
+    !Number.isSafeInteger(grant.fencingToken) ||
+    (grant.fencingToken as number) < 1
+  ) {
+    throw new ConfigError(
+      'grant',
+      'a fence takes a lease or a grant { resource, fencingToken, leaseId }; pass the lease, not its token',
+    );
+  }
+}
+
+/**
+ * The grant of a lease, for `activate`. Throws `ConfigError` for anything that is neither a lease nor a grant: a bare
+ * number cannot be told from a successor's.
+ */
+export function grantOf(grant: Grant | Holding): Grant {
+  if (typeof grant === 'object' && grant !== null && isHolding(grant)) return grant.grant;
+  requireGrant(grant);
+  return grant;
+}
+
+/**
+ * What every fence does before a write, with nothing awaited between this and the send: checks that the lease is held,
+ * by the clocks, and that it activated this fence. A bare grant (delegated to another process) is taken as it is.
+ */
+export function grantForWrite(fence: Fence, grant: Grant | Holding): Grant {
+  if (typeof grant === 'object' && grant !== null && isHolding(grant)) {
+    grant.assertHeld();
+    if (!grant.holding.mayWrite(fence)) {
+      throw new FenceNotActivatedError(grant.grant.resource, fence.name, grant.grant.fencingToken);
+    }
+    return grant.grant;
+  }
+  requireGrant(grant);
+  return grant;
+}
+
+/** Tells the lease that a fence refused it, if `error` says so and there is a lease; returns `error` for rethrowing. */
+export function reportRefusal(grant: Grant | Holding, error: unknown): unknown {
+  if (isHolding(grant) && LeaseholdError.is(error, 'STALE_TOKEN')) {
+    grant.holding.refused(error as StaleTokenError);
+  }
+  return error;
+}
+
+/** Whether a fence admits a grant over what it has admitted before. The rule, for fences that compare in JavaScript. */
+export function admits(
+  highest: { readonly fencingToken: number; readonly leaseId: string | null } | null,
+  grant: Grant,
+): boolean {
+  if (highest === null || grant.fencingToken > highest.fencingToken) return true;
+  return grant.fencingToken === highest.fencingToken && grant.leaseId === highest.leaseId;
+}
+
+/** Nothing accepts a token farther ahead of its own clock than this: one typing error would shut out every owner. */
+export const MAX_TOKEN_AHEAD_US: number = 24 * 60 * 60 * 1_000_000;

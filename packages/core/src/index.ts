@@ -1,0 +1,34 @@
+export { systemClock, type Clock, type Timer } from './clock.ts';
+export type { Duration } from './duration.ts';
+export * from './errors.ts';
+export { ManagerEmitter, type LeaseEvent, type ManagerEvents } from './events.ts';
+export {
+  admits,
+  grantForWrite,
+  grantOf,
+  MAX_TOKEN_AHEAD_US,
+  reportRefusal,
+  type Fence,
+  type Grant,
+  type Holding,
+} from './fence/fence.ts';
+export { MemoryFence } from './fence/memory.ts';
+export { currentLease } from './lease/current.ts';
+export type { LeaseInfo } from './lease/info.ts';
+export type { Lease } from './lease/lease.ts';
+export {
+  LeaseManager,
+  type CloseResult,
+  type RunBody,
+  type TryAcquireResult,
+  type TryRunResult,
+  type Unsettled,
+} from './lease/manager.ts';
+export type { Refusal } from './lease/refusal.ts';
+export type { ReleaseResult } from './lease/tenure.ts';
+export type { Logger } from './log.ts';
+export { checkJobName, checkPrefix, checkResourceName, qualify } from './names.ts';
+export type { AcquireOptions, CloseOptions, LeaseManagerOptions, TickOptions } from './options.ts';
+export type { OwnerIdentity, OwnerOption } from './owner.ts';
+export { MemoryLeaseStore } from './store/memory.ts';
+export * from './store/store.ts';

@@ -1,0 +1,20 @@
+import type { Clock } from '../clock.ts';
+import type { ManagerSettings } from '../options.ts';
+import type { LeaseStore } from '../store/store.ts';
+import type { Announcer } from './announcer.ts';
+import type { Engine } from './engine.ts';
+import type { Tenure } from './tenure.ts';
+
+/** What the parts of one manager share. */
+export interface Context {
+  readonly settings: ManagerSettings;
+  readonly store: LeaseStore;
+  readonly clock: Clock;
+  readonly engine: Engine;
+  readonly announcer: Announcer;
+  readonly ownerRecord: { readonly line: string; readonly json: string };
+  /** Acquired and not yet released; lost ones as well, while their body runs. */
+  readonly tenures: Set<Tenure>;
+  /** Whether the manager is closing: nothing is handed out any more. */
+  closing: boolean;
+}

@@ -1,0 +1,70 @@
+import type { OwnerIdentity } from '../owner.ts';
+import type { LeaseRecord } from '../store/store.ts';
+
+/** A resource as the store sees it. Advisory: it may be outdated when it arrives, and nothing may be decided by it. */
+export interface LeaseInfo {
+  readonly resource: string;
+  /** `expired`: its lease ran out and nobody has taken it; the next acquire does. */
+  readonly state: 'held' | 'expired' | 'free';
+  /** One readable line; empty when free. */
+  readonly owner: string;
+  /** Null when free or not written by Leasehold. */
+  readonly identity: OwnerIdentity | null;
+  readonly leaseId: string;
+  /** The last token issued; it stays after release. */
+  readonly fencingToken: number;
+  readonly ttlMs: number;
+  /** By the store's clock; 0 unless held. */
+  readonly remainingMs: number;
+  readonly acquiredAt: Date;
+  readonly extendedAt: Date;
+  readonly expiresAt: Date;
+  readonly extensions: number;
+  readonly revoked: boolean;
+  readonly waiting: number;
+  readonly previous: {
+    readonly owner: string;
+    readonly fencingToken: number;
+    readonly endedAt: Date;
+    readonly reason: string;
+  } | null;
+}
+
+function identityOf(json: string): OwnerIdentity | null {
+  try {
+    const identity: unknown = JSON.parse(json);
+    return typeof identity === 'object' && identity !== null ? (identity as OwnerIdentity) : null;
+  } catch {
+    return null;
+  }
+}
+
+function dateOf(us: number): Date {
+  return new Date(us / 1000);
+}
+
+export function describeRecord(resource: string, record: LeaseRecord): LeaseInfo {
+  const { previous } = record;
+  return {
+    resource,
+    state: record.state,
+    owner: record.owner,
+    identity: identityOf(record.ownerJson),
+    leaseId: record.leaseId,
+    fencingToken: record.fencingToken,
+    ttlMs: record.ttlMs,
+    remainingMs: record.state === 'held' ? Math.max(0, (record.expiresUs - record.nowUs) / 1000) : 0,
+    acquiredAt: dateOf(record.acquiredUs),
+    extendedAt: dateOf(record.extendedUs),
+    expiresAt: dateOf(record.expiresUs),
+    extensions: record.extensions,
+    revoked: record.revoked,
+    waiting: record.waiting,
+    previous: previous && {
+      owner: previous.owner,
+      fencingToken: previous.fencingToken,
+      endedAt: dateOf(previous.endUs),
+      reason: previous.reason,
+    },
+  };
+}

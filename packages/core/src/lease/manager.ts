@@ -1,0 +1,272 @@
+import { LeaseLostError, ManagerClosedError, NotStartedError } from '../errors.ts';
+import { ManagerEmitter } from '../events.ts';
+import {
+  parseAcquireOptions,
+  parseCloseOptions,
+  parseManagerOptions,
+  type AcquireOptions,
+  type AcquireSettings,
+  type CloseOptions,
+  type LeaseManagerOptions,
+} from '../options.ts';
+import { ownerIdentity, ownerLine, type OwnerIdentity } from '../owner.ts';
+import type { Outcome } from '../store/store.ts';
+import { Acquirer, isRefusal } from './acquirer.ts';
+import { Announcer } from './announcer.ts';
+import type { Context } from './context.ts';
+import { currentScope, inScope, type Scope } from './current.ts';
+import { joinEngine } from './engine.ts';
+import { describeRecord, type LeaseInfo } from './info.ts';
+import { Lease, type LeaseKeeping } from './lease.ts';
+import { refusalError, type Refusal } from './refusal.ts';
+import { Releaser } from './releaser.ts';
+import type { ReleaseResult, Tenure } from './tenure.ts';
+import { TIMED_OUT, within } from './within.ts';
+
+export type TryAcquireResult = (
+  | { readonly acquired: true; readonly lease: Lease }
+  | ({ readonly acquired: false } & Refusal)
+) &
+  AsyncDisposable;
+
+export type TryRunResult<T> = { readonly ran: true; readonly value: T } | ({ readonly ran: false } & Refusal);
+
+export type RunBody<T> = (lease: Lease) => T | Promise<T>;
+
+/** A run that had not settled when `close` gave up waiting for it. Its lease is left to run out. */
+export interface Unsettled {
+  readonly resource: string;
+  readonly leaseId: string;
+  readonly fencingToken: number;
+  readonly heldMs: number;
+}
+
+export interface CloseResult {
+  readonly unsettled: readonly Unsettled[];
+}
+
+/** The front door: acquires leases, keeps them, runs bodies under them. One for each store is enough; it is shareable. */
+export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
+  readonly #context: Context;
+  readonly #acquirer: Acquirer;
+  readonly #releaser: Releaser;
+  readonly #owner: OwnerIdentity;
+  readonly #keeping: LeaseKeeping;
+  #obtaining = 0;
+  #closed: Promise<CloseResult> | undefined;
+  #idle: (() => void) | undefined;
+
+  /** Throws `ConfigError` for options that cannot work. Connects to nothing: the store does, on its first use. */
+  constructor(options: LeaseManagerOptions) {
+    super();
+    const settings = parseManagerOptions(options);
+    const { store, clock, logger, timing } = settings;
+    this.#owner = ownerIdentity(settings.owner);
+    this.#context = {
+      settings,
+      store,
+      clock,
+      engine: joinEngine(store, clock),
+      announcer: new Announcer((event, payload) => this.announce(logger, event, payload), logger),
+      ownerRecord: { line: ownerLine(this.#owner), json: JSON.stringify(this.#owner) },
+      tenures: new Set(),
+      closing: false,
+    };
+    this.#releaser = new Releaser(this.#context);
+    this.#acquirer = new Acquirer(this.#context, this.#releaser);
+    this.#keeping = { owner: this.#owner, release: (tenure) => this.#release(tenure, 'done') };
+    const { ttlMs, refreshMs, windowMs } = timing;
+    logger.debug(
+      { ttlMs, refreshMs, windowMs, store: store.description },
+      `leases of ${ttlMs} ms, extended every ${Math.round(refreshMs)} ms, trusted for ${Math.round(windowMs)} ms`,
+    );
+  }
+
+  /** The store's prefix: `<namespace>/<resource>` is what fences know a resource by. */
+  get namespace(): string {
+    return this.#context.store.namespace;
+  }
+
+  get owner(): OwnerIdentity {
+    return this.#owner;
+  }
+
+  /**
+   * Acquires, activates the fences, runs `body`, waits until it has settled, releases; then others can acquire. Resolves
+   * with the body's value, also if it was cancelled but still held; rejects with the body's own error, with
+   * `LeaseLostError` (`settled` has what the body came to) if the lease was lost before the body settled, and before the
+   * body with `ResourceBusyError`, `TickRefusedError`, `ReentrantAcquireError`, `StaleTokenError`,
+   * `FenceUnavailableError`, `TokenOutOfRangeError`, `StoreUnavailableError`, `StoreAuthError`, `StoreVersionError`,
+   * `ForeignKeyError`, `ManagerClosedError`, `RunCancelledError` (the caller's signal) or `ConfigError`.
+   */
+  run<T>(resource: string, body: RunBody<T>): Promise<T>;
+  run<T>(resource: string, options: AcquireOptions, body: RunBody<T>): Promise<T>;
+  async run<T>(resource: string, second: AcquireOptions | RunBody<T>, third?: RunBody<T>): Promise<T> {
+    const { settings, body } = this.#runArguments(second, third);
+    const tenure = await this.#obtain(resource, settings);
+    if (isRefusal(tenure)) throw refusalError(resource, tenure);
+    return this.#runBody(tenure, settings, body);
+  }
+
+  /** As `run`, but busy and a refused tick are values: `{ ran: false, reason, holder, remainingMs }`. */
+  tryRun<T>(resource: string, body: RunBody<T>): Promise<TryRunResult<T>>;
+  tryRun<T>(resource: string, options: AcquireOptions, body: RunBody<T>): Promise<TryRunResult<T>>;
+  async tryRun<T>(resource: string, second: AcquireOptions | RunBody<T>, third?: RunBody<T>): Promise<TryRunResult<T>> {
+    const { settings, body } = this.#runArguments(second, third);
+    const tenure = await this.#obtain(resource, settings);
+    if (isRefusal(tenure)) return { ran: false, ...tenure };
+    return { ran: true, value: await this.#runBody(tenure, settings, body) };
+  }
+
+  /**
+   * A lease to be released by the caller, best with `await using`. Rejects as `run` does before its body. The caller's
+   * signal ends the acquisition, not the lease.
+   */
+  async acquire(resource: string, options?: AcquireOptions): Promise<Lease> {
+    const tenure = await this.#obtain(resource, parseAcquireOptions(options, this.#context.settings));
+    if (isRefusal(tenure)) throw refusalError(resource, tenure);
+    return new Lease(tenure, this.#keeping);
+  }
+
+  /** As `acquire`, but busy and a refused tick are values. The result can be given to `await using` either way. */
+  async tryAcquire(resource: string, options?: AcquireOptions): Promise<TryAcquireResult> {
+    const tenure = await this.#obtain(resource, parseAcquireOptions(options, this.#context.settings));
+    if (isRefusal(tenure)) return { acquired: false, ...tenure, [Symbol.asyncDispose]: async () => {} };
+    const lease = new Lease(tenure, this.#keeping);
+    return { acquired: true, lease, [Symbol.asyncDispose]: () => lease[Symbol.asyncDispose]() };
+  }
+
+  /**
+   * What the store knows of a resource, null if it has no record. For people and for logs: it may be outdated when it
+   * arrives. Rejects when the store cannot be asked; that is never "free".
+   */
+  async inspect(resource: string): Promise<LeaseInfo | null> {
+    if (this.#context.closing) throw new ManagerClosedError(resource);
+    this.#context.store.checkName('resource', resource);
+    const record = await this.#context.store.read(resource, { timeoutMs: this.#context.settings.timing.callTimeoutMs });
+    return record === null ? null : describeRecord(resource, record);
+  }
+
+  /**
+   * Stops acquiring; waits up to `grace` for bodies (and for leases from `acquire`); then cancels them (`shutdown`) and
+   * waits up to `abandonAfter`; closes the store with its last manager. Resolves with what has not settled by then: such
+   * a lease is never released beside its running body but left to run out. Called again it gives the first answer.
+   */
+  close(options?: CloseOptions): Promise<CloseResult> {
+    if (this.#closed === undefined) {
+      const { graceMs, abandonAfterMs } = parseCloseOptions(options);
+      this.#context.closing = true;
+      this.#closed = this.#close(graceMs, abandonAfterMs);
+    }
+    return this.#closed;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #runArguments<T>(
+    second: AcquireOptions | RunBody<T>,
+    third: RunBody<T> | undefined,
+  ): { readonly settings: AcquireSettings; readonly body: RunBody<T> } {
+    const body = third ?? second;
+    if (typeof body !== 'function') throw new TypeError('run takes a resource, options and a body function');
+    const options = typeof second === 'function' ? undefined : second;
+    return { settings: parseAcquireOptions(options, this.#context.settings), body };
+  }
+
+  async #obtain(resource: string, settings: AcquireSettings): Promise<Tenure | Refusal> {
+    this.#obtaining++;
+    try {
+      return await this.#acquirer.obtain(resource, settings);
+    } finally {
+      this.#obtaining--;
+      this.#checkIdle();
+    }
+  }
+
+  async #runBody<T>(tenure: Tenure, settings: AcquireSettings, body: RunBody<T>): Promise<T> {
+    const lease = new Lease(tenure, this.#keeping);
+    const scope: Scope = { lease, enclosing: currentScope(), settled: false };
+    const { signal } = settings;
+    const cancel = (): void => tenure.cancel('caller', signal?.reason);
+    signal?.addEventListener('abort', cancel, { once: true });
+    if (signal?.aborted === true) cancel();
+    tenure.inBody = true;
+
+    let value: T | undefined;
+    let failed = false;
+    let failure: unknown;
+    try {
+      // Never raced against anything: a body that was left behind would go on beside its successor.
+      value = await inScope(scope, () => body(lease));
+    } catch (error) {
+      failed = true;
+      failure = error;
+    }
+    // Decided here, at the instant the body has settled, whatever the release may say later.
+    const held = tenure.isHeld();
+    scope.settled = true;
+    tenure.inBody = false;
+    signal?.removeEventListener('abort', cancel);
+
+    await this.#release(tenure, outcomeOf(held, failed, failure, tenure));
+    if (!held) {
+      const loss = tenure.lossError();
+      if (failed && failure === loss) throw loss;
+      throw new LeaseLostError(tenure.resource, {
+        reason: loss.reason,
+        leaseId: loss.leaseId,
+        fencingToken: tenure.grant.fencingToken,
+        settled: failed ? { error: failure } : { value },
+        cause: failed ? failure : loss.cause,
+      });
+    }
+    if (failed) throw failure;
+    return value as T;
+  }
+
+  async #release(tenure: Tenure, outcome: Outcome): Promise<ReleaseResult> {
+    const result = await this.#releaser.release(tenure, outcome);
+    this.#checkIdle();
+    return result;
+  }
+
+  async #close(graceMs: number, abandonAfterMs: number): Promise<CloseResult> {
+    this.#context.settings.logger.debug({ held: this.#context.tenures.size, graceMs }, 'closing: no new leases');
+    if (!(await this.#waitIdle(graceMs))) {
+      for (const tenure of this.#context.tenures) tenure.cancel('shutdown');
+      await this.#waitIdle(abandonAfterMs);
+    }
+    const now = this.#context.clock.monotonicMs();
+    const unsettled = [...this.#context.tenures].map((tenure) => {
+      // No more extends: it is left to run out, and its loss is still announced.
+      tenure.final = true;
+      const { leaseId, fencingToken } = tenure.grant;
+      return { resource: tenure.resource, leaseId, fencingToken, heldMs: now - tenure.startedMs };
+    });
+    if (unsettled.length > 0) this.#context.settings.logger.warn({ unsettled }, `${unsettled.length} runs have not settled; their leases run out`);
+    await this.#context.engine.settler.flush(this.#context.settings.timing.callTimeoutMs);
+    await this.#context.engine.leave();
+    return { unsettled };
+  }
+
+  /** Whether nothing was held or being acquired any more within `forMs`. */
+  async #waitIdle(forMs: number): Promise<boolean> {
+    if (this.#context.tenures.size === 0 && this.#obtaining === 0) return true;
+    const idle = new Promise<void>((resolve) => (this.#idle = resolve));
+    return (await within(this.#context.clock, idle, forMs)) !== TIMED_OUT;
+  }
+
+  #checkIdle(): void {
+    if (this.#idle !== undefined && this.#context.tenures.size === 0 && this.#obtaining === 0) this.#idle();
+  }
+}
+
+/** What the end of a body means for the tick it ran for. */
+function outcomeOf(held: boolean, failed: boolean, failure: unknown, tenure: Tenure): Outcome {
+  if (failure instanceof NotStartedError) return 'not-started';
+  if (!held) return 'aborted';
+  if (!failed) return 'done';
+  return tenure.cancellation === undefined ? 'failed' : 'aborted';
+}

@@ -1,0 +1,72 @@
+import type { LeaseholdError } from '../errors.ts';
+import type { Outcome, ReleaseReply } from '../store/store.ts';
+import type { Context } from './context.ts';
+import type { ReleaseResult, Tenure } from './tenure.ts';
+import { TIMED_OUT, within } from './within.ts';
+
+/** Ends tenures at the store. */
+export class Releaser {
+  readonly #context: Context;
+
+  constructor(context: Context) {
+    this.#context = context;
+  }
+
+  /** Never rejects. Asked again it answers the same. */
+  release(tenure: Tenure, outcome: Outcome): Promise<ReleaseResult> {
+    return (tenure.releasing ??= this.#end(tenure, outcome));
+  }
+
+  async #end(tenure: Tenure, outcome: Outcome): Promise<ReleaseResult> {
+    const { resource, grant, timing, job } = tenure;
+    const held = tenure.beginRelease();
+    this.#context.engine.keeper.drop(tenure);
+    const send = (): Promise<ReleaseReply> =>
+      this.#context.store.release(
+        { resource, leaseId: grant.leaseId, outcome, floor: tenure.floor, job },
+        { timeoutMs: timing.callTimeoutMs },
+      );
+    try {
+      return held ? await this.#releaseHeld(tenure, send) : this.#releaseLost(tenure, send);
+    } finally {
+      tenure.end();
+      this.#context.tenures.delete(tenure);
+    }
+  }
+
+  async #releaseHeld(tenure: Tenure, send: () => Promise<ReleaseReply>): Promise<ReleaseResult> {
+    let reply: ReleaseReply;
+    try {
+      reply = await send();
+    } catch (error) {
+      const confirmed = this.#context.engine.settler.add(async () => (reply = await send()), tenure.timing.ttlMs);
+      // Two calls' time in all for the one who waits; the rest happens behind his back.
+      const inTime = await within(this.#context.clock, confirmed, tenure.timing.callTimeoutMs);
+      if (inTime !== true) {
+        this.#context.announcer.releaseUnconfirmed(tenure, error as LeaseholdError);
+        if (inTime === TIMED_OUT) void confirmed.then((done) => done && this.#announceReleased(tenure));
+        return 'unconfirmed';
+      }
+      reply = reply!;
+    }
+    // `released` of this very leaseId is an earlier try of ours whose answer did not arrive.
+    if (reply.kind === 'lost' && reply.reason !== 'released') {
+      tenure.lose(reply.reason, 'by the word of the store, at the release');
+      return 'lost';
+    }
+    this.#announceReleased(tenure);
+    return 'released';
+  }
+
+  /** The record may still name this leaseId: end that, for those who wait, but without making anyone wait for it. */
+  #releaseLost(tenure: Tenure, send: () => Promise<ReleaseReply>): ReleaseResult {
+    const reason = tenure.lossError().reason;
+    const nothingToEnd = reason === 'superseded' || reason === 'force-released';
+    if (!nothingToEnd || tenure.job !== undefined) void this.#context.engine.settler.add(send, tenure.timing.ttlMs);
+    return 'lost';
+  }
+
+  #announceReleased(tenure: Tenure): void {
+    this.#context.announcer.released(tenure, this.#context.clock.monotonicMs() - tenure.startedMs);
+  }
+}

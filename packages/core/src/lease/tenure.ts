@@ -1,0 +1,214 @@
+import {
+  LeaseLostError,
+  RunCancelledError,
+  type CancelReason,
+  type LeaseholdError,
+  type LossReason,
+  type StaleTokenError,
+} from '../errors.ts';
+import type { Fence, Grant } from '../fence/fence.ts';
+import type { Slotted } from '../wheel.ts';
+import { elapsedMs, reasonOfClosure, trustedMs, type OwnerClock, type Stamp, type Timing } from './term.ts';
+
+/**
+ * - `released`: others can acquire now.
+ * - `unconfirmed`: the store was silent; it is tried again in the background, and others can acquire at the latest when
+ *   the ttl has passed.
+ * - `lost`: it was no longer held.
+ */
+export type ReleaseResult = 'released' | 'unconfirmed' | 'lost';
+
+/** What a tenure and its keeper tell the manager about. Must not throw. */
+export interface TenureObserver {
+  extended(tenure: Tenure, remainingMs: number): void;
+  extendFailed(tenure: Tenure, error: LeaseholdError | null): void;
+  cancelled(tenure: Tenure, reason: CancelReason): void;
+  lost(tenure: Tenure, error: LeaseLostError): void;
+  refused(tenure: Tenure, error: StaleTokenError): void;
+}
+
+export interface TenureStart {
+  readonly resource: string;
+  readonly grant: Grant;
+  readonly timing: Timing;
+  readonly stamp: Stamp;
+  readonly remainingMs: number;
+  readonly maxHoldMs: number;
+  readonly job: string | undefined;
+}
+
+/**
+ * One lease from its grant to its end, on the owner's side:
+ *
+ *     held ──► cancelled (still held, the run is to end) ──► lost | releasing ──► ended
+ *       └──────────────────────────────────────────────────► lost | releasing ──► ended
+ *
+ * Whether it is held is computed from the clocks at each question and never kept; what is kept is that it was lost, which
+ * is for ever.
+ */
+export class Tenure implements Slotted {
+  slot = -1;
+  readonly resource: string;
+  readonly grant: Grant;
+  readonly timing: Timing;
+  readonly job: string | undefined;
+  readonly startedMs: number;
+  readonly endsMs: number;
+  /** An extend is under way. */
+  extending = false;
+  /** The last extend had no usable answer. */
+  unanswered = false;
+  /** No more extends: revoked, or held long enough. */
+  final = false;
+  /** Inside the body of `run`, which releases by itself. */
+  inBody = false;
+  /** The highest token a fence has shown; the next acquisition begins above it. */
+  floor = 0;
+  /** Fences that may be written to: activated before the body, or named with `activate: 'on-write'`. */
+  fences: readonly Fence[] = [];
+  /** Set once it is being released; asked again it answers the same. */
+  releasing: Promise<ReleaseResult> | undefined;
+
+  #phase: 'held' | 'cancelled' | 'lost' | 'releasing' | 'ended' = 'held';
+  #stamp: Stamp;
+  #windowMs: number;
+  #loss: LeaseLostError | undefined;
+  #cancellation: RunCancelledError | undefined;
+  #controller: AbortController | undefined;
+  readonly #clock: OwnerClock;
+  readonly observer: TenureObserver;
+
+  constructor(start: TenureStart, clock: OwnerClock, observer: TenureObserver) {
+    this.resource = start.resource;
+    this.grant = start.grant;
+    this.timing = start.timing;
+    this.job = start.job;
+    this.startedMs = start.stamp.monotonicMs;
+    this.endsMs = start.stamp.monotonicMs + start.maxHoldMs;
+    this.#stamp = start.stamp;
+    this.#windowMs = trustedMs(Math.min(start.timing.ttlMs, start.remainingMs), start.timing);
+    this.#clock = clock;
+    this.observer = observer;
+  }
+
+  /** Neither lost nor being released: the keeper looks after it. */
+  get live(): boolean {
+    return this.#phase === 'held' || this.#phase === 'cancelled';
+  }
+
+  get lost(): boolean {
+    return this.#phase === 'lost';
+  }
+
+  get loss(): LeaseLostError | undefined {
+    return this.#loss;
+  }
+
+  get cancellation(): RunCancelledError | undefined {
+    return this.#cancellation;
+  }
+
+  /** When the trust window closes by the monotonic clock alone: for timers, which only announce. */
+  get closesMs(): number {
+    return this.#stamp.monotonicMs + this.#windowMs;
+  }
+
+  /** When the next extend is due by the monotonic clock: a short grant earlier, in proportion. */
+  get refreshMs(): number {
+    const { timing } = this;
+    const fullWindow = timing.windowMs;
+    // A window too short for two calls is extended at once.
+    if (this.#windowMs < 2 * timing.callTimeoutMs) return this.#stamp.monotonicMs;
+    return this.#stamp.monotonicMs + timing.refreshMs * Math.min(1, this.#windowMs / fullWindow);
+  }
+
+  /** Milliseconds of trust left by the clocks now, 0 if not held. Marks the lease lost when the window has closed. */
+  remainingMs(): number {
+    if (!this.live) return 0;
+    const elapsed = this.#clock.since(this.#stamp);
+    const remaining = this.#windowMs - elapsedMs(elapsed);
+    if (remaining > 0) return remaining;
+    this.lose(
+      reasonOfClosure(elapsed, this.#windowMs, this.unanswered),
+      `last confirmed ${Math.round(elapsedMs(elapsed))} ms ago, trusted for ${Math.round(this.#windowMs)} ms`,
+    );
+    return 0;
+  }
+
+  isHeld(): boolean {
+    return this.remainingMs() > 0;
+  }
+
+  assertHeld(): void {
+    if (!this.isHeld()) throw this.lossError();
+  }
+
+  /** The error for whoever goes on with a lease that is not held. */
+  lossError(): LeaseLostError {
+    return (this.#loss ??= this.#makeLoss(this.#phase === 'lost' ? 'expired' : 'released', undefined, undefined));
+  }
+
+  signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      const reason = this.#cancellation ?? (this.#phase === 'lost' ? this.#loss : undefined);
+      if (reason !== undefined) this.#controller.abort(reason);
+    }
+    // Computes, and so aborts, before anyone looks at `aborted`.
+    this.remainingMs();
+    return this.#controller.signal;
+  }
+
+  /** A confirmed extend that was sent at `stamp`. A reply never moves the base back. */
+  confirm(stamp: Stamp, remainingMs: number): void {
+    if (!this.live) return;
+    this.unanswered = false;
+    const windowMs = trustedMs(Math.min(this.timing.ttlMs, remainingMs), this.timing);
+    if (stamp.monotonicMs + windowMs < this.closesMs) return;
+    this.#stamp = stamp;
+    this.#windowMs = windowMs;
+  }
+
+  /** Asks the run to end; the lease stays held. Only the first cause aborts the signal. */
+  cancel(reason: CancelReason, cause?: unknown): void {
+    if (!this.isHeld()) return;
+    if (reason === 'revoked' || reason === 'max-hold') this.final = true;
+    if (this.#phase !== 'held') return;
+    this.#phase = 'cancelled';
+    this.#cancellation = new RunCancelledError(this.resource, reason, this.grant.fencingToken, cause);
+    this.#controller?.abort(this.#cancellation);
+    this.observer.cancelled(this, reason);
+  }
+
+  /** Terminal. The store may also say so in its answer to the release. */
+  lose(reason: LossReason, detail?: string, cause?: unknown): void {
+    if (!this.live && this.#phase !== 'releasing') return;
+    this.#phase = 'lost';
+    this.#loss = this.#makeLoss(reason, detail, cause);
+    // After a cancellation this changes nothing: a signal aborts once.
+    this.#controller?.abort(this.#loss);
+    this.observer.lost(this, this.#loss);
+  }
+
+  refuse(error: StaleTokenError): void {
+    this.floor = Math.max(this.floor, error.highest.fencingToken);
+    this.observer.refused(this, error);
+    this.lose('fenced', `by ${error.fence} at ${error.highest.fencingToken}`, error);
+  }
+
+  /** From now on nothing may extend it. False if it was not held, so that there is nothing to release. */
+  beginRelease(): boolean {
+    if (!this.isHeld()) return false;
+    this.#phase = 'releasing';
+    return true;
+  }
+
+  end(): void {
+    this.#phase = 'ended';
+  }
+
+  #makeLoss(reason: LossReason, detail: string | undefined, cause: unknown): LeaseLostError {
+    const { leaseId, fencingToken } = this.grant;
+    return new LeaseLostError(this.resource, { reason, leaseId, fencingToken, detail, cause });
+  }
+}

@@ -1,0 +1,248 @@
+import { z } from 'zod';
+import { systemClock, type Clock } from './clock.ts';
+import { parseDuration, type Duration } from './duration.ts';
+import { ConfigError } from './errors.ts';
+import type { Fence } from './fence/fence.ts';
+import { guardedLogger, silentLogger, type Logger } from './log.ts';
+import { checkJobName } from './names.ts';
+import { timingOf, type Timing, type TimingOptions } from './lease/term.ts';
+import type { OwnerOption } from './owner.ts';
+import type { LeaseStore, TickRequest } from './store/store.ts';
+
+export interface LeaseManagerOptions {
+  readonly store: LeaseStore;
+  /** The lease duration, 100 ms to 24 h. Longer than the longest pause to be survived, not than the run. @default '30s' */
+  readonly ttl?: Duration;
+  /** A lease is extended after ttl / refreshRatio. At least 2, advised 3 to 5. @default 3 */
+  readonly refreshRatio?: number;
+  /** How much earlier than the store the owner stops believing. At least 10 ms. @default clamp(ttl / 20, 20 ms, 500 ms) */
+  readonly safetyMargin?: Duration;
+  /** By how much two clocks may differ in speed, 0 to 0.2. @default 0.01 */
+  readonly driftRate?: number;
+  /** For each call to the store. @default min(2 s, (window - refresh) / 3) */
+  readonly callTimeout?: Duration;
+  /** For each activation of a fence. @default min(ttl, 10 s) */
+  readonly activateTimeout?: Duration;
+  /** A run that is longer is cancelled (`max-hold`) and no longer extended. @default Infinity */
+  readonly maxHold?: Duration;
+  /** Name and version of this process in the record. @default pod, container or host name */
+  readonly owner?: OwnerOption;
+  /** A pino logger, or one of its shape. @default silent */
+  readonly logger?: Logger;
+  /** @default systemClock */
+  readonly clock?: Clock;
+}
+
+export interface TickOptions {
+  /** The job whose tick this is. */
+  readonly job: string;
+  /** The instant that the schedule names; epoch milliseconds or a Date. Never "now". */
+  readonly at: number | Date;
+  /** A tick that is older is refused as too late. @default '5m' */
+  readonly startingDeadline?: Duration;
+  /** A tick farther ahead of the store's clock is refused as `clock-ahead`: come back. @default '2s' */
+  readonly maxAhead?: Duration;
+  /** Whether a tick that was begun without success may be claimed again. @default false */
+  readonly retry?: boolean;
+}
+
+export interface AcquireOptions {
+  /** @default the manager's ttl */
+  readonly ttl?: Duration;
+  /** Aborts the acquisition; in `run` it cancels the body as well (`RunCancelledError`, reason `caller`). */
+  readonly signal?: AbortSignal;
+  /** The fences that this lease writes through. Activated in the order of their names before the body begins. */
+  readonly fences?: readonly Fence[];
+  /**
+   * `before`: every fence is activated before the body. `on-write`: not at all; only for bodies whose reads all happen
+   * inside the write. @default 'before'
+   */
+  readonly activate?: 'before' | 'on-write';
+  /** @default the manager's maxHold */
+  readonly maxHold?: Duration;
+  /** Claims the tick of a schedule in the same step. */
+  readonly tick?: TickOptions;
+  /** Allows acquiring what an enclosing `run` body holds, for work that outlives that body. @default false */
+  readonly detached?: boolean;
+}
+
+export interface CloseOptions {
+  /** How long bodies may go on undisturbed. @default '10s' */
+  readonly grace?: Duration;
+  /** How long to wait for bodies after they were cancelled. @default Infinity */
+  readonly abandonAfter?: Duration;
+}
+
+/** Manager options after checking: numbers, defaults filled in. */
+export interface ManagerSettings {
+  readonly store: LeaseStore;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly owner: OwnerOption | undefined;
+  readonly timing: Timing;
+  readonly timingOptions: TimingOptions;
+  readonly activateTimeoutMs: number | undefined;
+  readonly maxHoldMs: number;
+}
+
+/** Options of one acquisition after checking. */
+export interface AcquireSettings {
+  readonly timing: Timing;
+  readonly signal: AbortSignal | undefined;
+  readonly fences: readonly Fence[];
+  readonly onWrite: boolean;
+  readonly maxHoldMs: number;
+  readonly activateTimeoutMs: number;
+  readonly tick: TickRequest | undefined;
+  readonly detached: boolean;
+}
+
+const DEFAULT_TTL_MS = 30_000;
+
+/** An optional duration; `allowed` is the option's own rule, in words `rule`. */
+function duration(
+  option: string,
+  allowed: (ms: number) => boolean = () => true,
+  rule = '',
+): z.ZodOptional<z.ZodType<number>> {
+  return z
+    .unknown()
+    .transform((value) => parseDuration(option, value))
+    .refine(allowed, rule)
+    .optional();
+}
+
+function having<T>(what: string, ...methods: readonly (keyof T & string)[]): z.ZodType<T> {
+  return z.custom<T>(
+    (value) =>
+      typeof value === 'object' &&
+      value !== null &&
+      methods.every((method) => typeof (value as Record<string, unknown>)[method] === 'function'),
+    `must be ${what}`,
+  );
+}
+
+const fence = having<Fence>('a fence (activate, write, seal, highest)', 'activate', 'write', 'seal', 'highest');
+
+const managerSchema = z.strictObject({
+  store: having<LeaseStore>("a lease store, such as redisStore('redis://localhost:6379')", 'acquire', 'extend', 'release', 'read'),
+  ttl: duration('ttl'),
+  refreshRatio: z.number('must be a number').min(2, 'must be at least 2, or one missed extend loses the lease').max(100, 'must be at most 100').default(3),
+  safetyMargin: duration('safetyMargin', (ms) => ms >= 10 && ms < Infinity, 'must be at least 10 ms, the grain of the coarsest clock'),
+  driftRate: z.number('must be a number').min(0, 'must not be negative').max(0.2, 'must be at most 0.2').default(0.01),
+  callTimeout: duration('callTimeout', (ms) => ms >= 5, 'must be at least 5 ms'),
+  activateTimeout: duration('activateTimeout', (ms) => ms >= 5 && ms < Infinity, 'must be at least 5 ms and not Infinity'),
+  maxHold: duration('maxHold', (ms) => ms >= 1, 'must be at least 1 ms'),
+  owner: z.union([z.string(), z.strictObject({ name: z.string().optional(), version: z.string().optional() })]).optional(),
+  logger: having<Logger>('a logger (debug, info, warn, error)', 'debug', 'info', 'warn', 'error').optional(),
+  clock: having<Clock>('a clock', 'monotonicMs', 'wallMs', 'setTimer').optional(),
+});
+
+const tickSchema = z.strictObject({
+  job: z.unknown().transform((job) => {
+    checkJobName('tick.job', job);
+    return job;
+  }),
+  at: z.union([z.date().transform((at) => at.getTime()), z.number()]).refine((at) => Number.isSafeInteger(at) && at >= 0, 'must be epoch milliseconds or a valid Date'),
+  startingDeadline: duration('tick.startingDeadline', (ms) => ms < 1e15, 'must not be Infinity'),
+  maxAhead: duration('tick.maxAhead', (ms) => ms < 1e15, 'must not be Infinity'),
+  retry: z.boolean().default(false),
+});
+
+const acquireSchema = z.strictObject({
+  ttl: duration('ttl'),
+  signal: z.custom<AbortSignal>((value) => value instanceof AbortSignal, 'must be an AbortSignal').optional(),
+  fences: z.array(fence, 'must be an array of fences').optional(),
+  activate: z.enum(['before', 'on-write'], "must be 'before' or 'on-write'").optional(),
+  maxHold: duration('maxHold', (ms) => ms >= 1, 'must be at least 1 ms'),
+  tick: tickSchema.optional(),
+  detached: z.boolean('must be true or false').optional(),
+});
+
+const closeSchema = z.strictObject({ grace: duration('grace'), abandonAfter: duration('abandonAfter') });
+
+/** Checks options against a schema. The first fault becomes a `ConfigError` that names the option, the value and the rule. */
+export function parseOptions<T>(schema: z.ZodType<T>, options: unknown): T {
+  const result = schema.safeParse(options);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0] as z.core.$ZodIssue;
+  if (issue.code === 'unrecognized_keys') {
+    const option = [...issue.path, issue.keys[0] as string].join('.');
+    throw new ConfigError(option, 'is not an option here; check the spelling');
+  }
+  const option = issue.path.join('.') || 'options';
+  const value = issue.path.reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown> | undefined)?.[key], options);
+  throw new ConfigError(option, `is ${show(value)}: ${issue.message}`);
+}
+
+function show(value: unknown): string {
+  if (typeof value === 'number') return String(value);
+  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object';
+  if (typeof value === 'function') return 'a function';
+  return value === undefined ? 'undefined' : (JSON.stringify(value) ?? typeof value);
+}
+
+export function parseManagerOptions(options: LeaseManagerOptions): ManagerSettings {
+  const given = parseOptions(managerSchema, options);
+  const logger = given.logger === undefined ? silentLogger : guardedLogger(given.logger);
+  const timingOptions: TimingOptions = {
+    refreshRatio: given.refreshRatio,
+    driftRate: given.driftRate,
+    safetyMarginMs: given.safetyMargin,
+    callTimeoutMs: given.callTimeout,
+  };
+  const timing = timingOf(given.ttl ?? DEFAULT_TTL_MS, timingOptions);
+  for (const advice of adviceOn(timing.ttlMs, given.refreshRatio)) {
+    if (given.logger === undefined) process.emitWarning(advice, { type: 'LeaseholdWarning' });
+    else logger.warn({ ttlMs: timing.ttlMs, refreshRatio: given.refreshRatio }, advice);
+  }
+  return {
+    store: given.store,
+    clock: given.clock ?? systemClock,
+    logger,
+    owner: given.owner as OwnerOption | undefined,
+    timing,
+    timingOptions,
+    activateTimeoutMs: given.activateTimeout,
+    maxHoldMs: given.maxHold ?? Infinity,
+  };
+}
+
+function adviceOn(ttlMs: number, refreshRatio: number): string[] {
+  const advice: string[] = [];
+  if (ttlMs < 1000) advice.push(`ttl is ${ttlMs} ms; below 1 s a pause of the garbage collector or a slow network loses leases`);
+  if (ttlMs > 600_000) advice.push(`ttl is ${ttlMs} ms; above 10 min a crashed owner, or one that is revoked, keeps others waiting for so long`);
+  if (refreshRatio < 3 || refreshRatio > 5) advice.push(`refreshRatio is ${refreshRatio}; advised is 3 to 5`);
+  return advice;
+}
+
+export function parseAcquireOptions(options: AcquireOptions | undefined, manager: ManagerSettings): AcquireSettings {
+  const given = options === undefined ? undefined : parseOptions(acquireSchema, options);
+  const timing =
+    given?.ttl === undefined || given.ttl === manager.timing.ttlMs ? manager.timing : timingOf(given.ttl, manager.timingOptions);
+  const fences = [...(given?.fences ?? [])].sort((a, b) => (a.name < b.name ? -1 : 1));
+  for (const [index, { name }] of fences.entries()) {
+    if (name === fences[index + 1]?.name) throw new ConfigError('fences', `two of them are named '${name}'; give each its own name`);
+  }
+  return {
+    timing,
+    signal: given?.signal,
+    fences,
+    onWrite: given?.activate === 'on-write',
+    maxHoldMs: given?.maxHold ?? manager.maxHoldMs,
+    activateTimeoutMs: manager.activateTimeoutMs ?? Math.min(timing.ttlMs, 10_000),
+    tick: given?.tick && {
+      job: given.tick.job,
+      at: given.tick.at,
+      startingDeadlineMs: given.tick.startingDeadline ?? 300_000,
+      maxAheadMs: given.tick.maxAhead ?? 2000,
+      retry: given.tick.retry,
+    },
+    detached: given?.detached ?? false,
+  };
+}
+
+export function parseCloseOptions(options: CloseOptions | undefined): { readonly graceMs: number; readonly abandonAfterMs: number } {
+  const given = options === undefined ? undefined : parseOptions(closeSchema, options);
+  return { graceMs: given?.grace ?? 10_000, abandonAfterMs: given?.abandonAfter ?? Infinity };
+}

@@ -1,0 +1,99 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync, readlinkSync } from 'node:fs';
+import { hostname } from 'node:os';
+
+/**
+ * Who a process is, for people and for diagnosis. Ownership is never compared by it: names and hosts are shared, pids
+ * come back. That is what the leaseId is for.
+ */
+export interface OwnerIdentity {
+  /** Random, one a process. */
+  readonly instance: string;
+  /** Pod, container or host name. */
+  readonly name: string;
+  readonly host: string;
+  readonly pid: number;
+  /** ISO 8601, UTC. */
+  readonly startedAt: string;
+  /** The application's own version, if given or known from the package manager. */
+  readonly version?: string | undefined;
+  // A pid means something only together with these (see `ps`, `/proc/<pid>/stat` field 22, `lsns -t pid`).
+  readonly machineId?: string | undefined;
+  readonly bootId?: string | undefined;
+  readonly pidNamespace?: string | undefined;
+  readonly startTicks?: number | undefined;
+  readonly container?: string | undefined;
+  readonly pod?: string | undefined;
+  readonly podNamespace?: string | undefined;
+  readonly node?: string | undefined;
+}
+
+/** What a user may say about it. A plain string is the name. */
+export type OwnerOption = string | { readonly name?: string; readonly version?: string };
+
+function attempt<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    // Not Linux, or not allowed: that piece of evidence is missing, which diagnosis can say.
+    return undefined;
+  }
+}
+
+function firstLine(path: string): string | undefined {
+  const line = attempt(() => readFileSync(path, 'utf8').split('\n', 1)[0]?.trim());
+  return line === '' ? undefined : line;
+}
+
+function startTicks(): number | undefined {
+  // The command, field 2, may contain spaces and parentheses: count from behind the last one.
+  const fields = firstLine('/proc/self/stat')?.split(') ').at(-1)?.split(' ');
+  const ticks = Number(fields?.[19]);
+  return Number.isSafeInteger(ticks) ? ticks : undefined;
+}
+
+function containerId(): string | undefined {
+  const line = attempt(() => readFileSync('/proc/self/cgroup', 'utf8'));
+  return line?.match(/[0-9a-f]{64}/)?.[0]?.slice(0, 12);
+}
+
+function environment(name: string): string | undefined {
+  const value = process.env[name];
+  return value === undefined || value === '' ? undefined : value;
+}
+
+function readProcess(): OwnerIdentity {
+  const pod = environment('POD_NAME');
+  const host = hostname();
+  return {
+    instance: randomUUID(),
+    name: environment('LEASEHOLD_OWNER') ?? pod ?? host,
+    host,
+    pid: process.pid,
+    startedAt: new Date(performance.timeOrigin).toISOString(),
+    version: environment('npm_package_version'),
+    machineId: firstLine('/etc/machine-id'),
+    bootId: firstLine('/proc/sys/kernel/random/boot_id'),
+    pidNamespace: attempt(() => readlinkSync('/proc/self/ns/pid')),
+    startTicks: startTicks(),
+    container: containerId(),
+    pod,
+    podNamespace: environment('POD_NAMESPACE'),
+    node: environment('NODE_NAME'),
+  };
+}
+
+let process_: OwnerIdentity | undefined;
+
+/** This process, read once. */
+export function ownerIdentity(option: OwnerOption = {}): OwnerIdentity {
+  process_ ??= readProcess();
+  const given = typeof option === 'string' ? { name: option } : option;
+  return { ...process_, name: given.name ?? process_.name, version: given.version ?? process_.version };
+}
+
+/** One line for people: `web-7f9c pid 4121 since 02:41:07Z v1.18.0`. */
+export function ownerLine(owner: OwnerIdentity): string {
+  const version = owner.version === undefined ? '' : ` v${owner.version}`;
+  return `${owner.name} pid ${owner.pid} since ${owner.startedAt.slice(11, 19)}Z${version}`;
+}

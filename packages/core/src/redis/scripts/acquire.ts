@@ -1,0 +1,212 @@
+import type { AcquireReply, AcquireRequest } from '../../store/store.ts';
+import { logKey, parkedKey, queueKey, tickKey, waitersKey } from '../keys.ts';
+import { MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
+import { CLOCK, EFFECTS, KEEP, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
+import { foreign, numberAt, type Fields } from './reply.ts';
+
+/**
+ * KEYS  1 record · 2 queue · 3 waiters · 4 parked · 5 log · 6 tick (only with a tick request)
+ *
+ * ARGV  1 leaseId · 2 owner line · 3 owner JSON · 4 ttl, ms · 5 mode: try, wait, park · 6 channel, may be empty
+ *       7 floor, a token · 8 replaces, a leaseId, may be empty · 9 waitRefresh, ms · 10 quarantine, ms
+ *       with a tick: 11 at, ms since 1970 · 12 starting deadline, ms · 13 max ahead, ms · 14 retry: 1, 0
+ *
+ * Reply, one string, its parts separated by one space:
+ *       <leaseId> granted <failed> <token> <remaining, µs> <again: 1, 0>
+ *       <leaseId> no <failed> <held, turn, quarantine> <remaining, µs> <position, -1 unless queued> <token, 0: no holder> <owner>
+ *       <leaseId> tick <failed> <already-ran, superseded, too-late, clock-ahead> <ahead, µs>
+ *       <leaseId> spent <failed> · <leaseId> cancelled <failed> · <leaseId> out-of-range <failed> <token>
+ *       <leaseId> foreign <failed> <index of the key> <type found>
+ *
+ * The only script that may run out of memory, and the only one by which one becomes owner.
+ */
+const lua = `#!lua
+${CLOCK}${RECORD}${WAITING}${TICK}${EFFECTS}
+local ttl_ms, floor, replaces = tonumber(ARGV[4]), tonumber(ARGV[7]), ARGV[8]
+
+-- A deadline farther ahead than it can have been set: the clock went back.
+if present and expires > now + ttl * 1000 then
+  expires = now + ttl * 1000
+  redis.call('HSET', rec, 'expires_us', f(expires))
+end
+
+if cancelled ~= '' then
+  local till = string.match(' ' .. cancelled, ' ' .. string.gsub(id, '%W', '%%%0') .. ':(%d+)')
+  if till and tonumber(till) > now then return id .. ' cancelled 0' end
+end
+local held = owner ~= '' and expires > now
+if lease_id == id and present then
+  if held then return id .. ' granted 0 ' .. f(token) .. ' ' .. f(expires - now) .. ' 1' end
+  return id .. ' spent 0'
+end
+local highest = math.max(token, floor)
+if highest >= now + 86400000000 then return id .. ' out-of-range 0 ' .. f(highest) end
+
+local replacing = replaces ~= '' and held and lease_id == replaces and revoked ~= replaces
+local tick_carried = false
+if KEYS[6] then
+  local at = tonumber(ARGV[11])
+  tick_carried = replacing and tick_at == at and tick_lease == replaces
+  if not tick_carried then
+    if tick_at and tick_at > at then return id .. ' tick 0 superseded 0' end
+    if tick_at == at and (tick_status == 'done' or ARGV[14] ~= '1') then return id .. ' tick 0 already-ran 0' end
+    if now > (at + ARGV[12]) * 1000 then return id .. ' tick 0 too-late 0' end
+    if at * 1000 > now + ARGV[13] * 1000 then return id .. ' tick 0 clock-ahead ' .. f(at * 1000 - now) end
+  end
+end
+
+local function grant()
+  local number = f(math.max(highest + 1, now))
+  if owner ~= '' then
+    local ended = held and now or expires
+    redis.call('HSET', rec, 'prev_owner', owner, 'prev_token', f(token), 'prev_end', f(ended),
+      'prev_reason', held and 'replaced' or 'expired')
+    if not held then note('expired', owner, token, ended) end
+  end
+  local at = f(now)
+  redis.call('HSET', rec, 'owner', ARGV[2], 'owner_json', ARGV[3], 'lease_id', id, 'fencing_token', number,
+    'ttl_ms', ARGV[4], 'acquired_us', at, 'extended_us', at, 'expires_us', f(now + ttl_ms * 1000), 'extensions', '0')
+  if turn ~= '' or revoked ~= '' then redis.call('HDEL', rec, 'turn', 'turn_until_us', 'revoked') end
+  if stored then redis.call('PERSIST', rec) end
+  if others then
+    redis.call('ZREM', KEYS[2], id)
+    redis.call('HDEL', KEYS[3], id)
+  end
+  if KEYS[6] then
+    if tick_at and not tick_carried then
+      local p = redis.call('HMGET', KEYS[6], 'at', 'status', 'lease_id', 'fencing_token', 'owner')
+      redis.call('HSET', KEYS[6], 'prev_at', p[1], 'prev_status', p[2], 'prev_lease_id', p[3],
+        'prev_token', p[4] or '', 'prev_owner', p[5] or '')
+    end
+    redis.call('HSET', KEYS[6], 'at', ARGV[11], 'status', 'claimed', 'lease_id', id, 'fencing_token', number,
+      'owner', ARGV[2])
+  end
+  return id .. ' granted ' .. failed() .. ' ' .. number .. ' ' .. f(ttl_ms * 1000) .. ' 0'
+end
+
+if replacing then return grant() end
+if not others and not held and (present or ARGV[10] == '0') then return grant() end
+
+-- From here on somebody is in the way, or waits.
+${KEEP}${QUEUE}
+local function stand(reason, remaining, holder_token, holder)
+  local mode, position = ARGV[5], -1
+  local lasts = 3 * ARGV[9]
+  local life = f(now + lasts * 1000) .. ' ' .. f(lasts)
+  local function lasting(key)
+    redis.call('PEXPIRE', key, f(2 * lasts), 'NX')
+    redis.call('PEXPIRE', key, f(2 * lasts), 'GT')
+  end
+  if mode == 'wait' then
+    if not redis.call('ZSCORE', KEYS[2], id) then
+      local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2]
+      redis.call('ZADD', KEYS[2], f(math.max(now, (last or 0) + 1)), id)
+    end
+    redis.call('HSET', KEYS[3], id, life .. ' ' .. ARGV[6])
+    lasting(KEYS[2])
+    lasting(KEYS[3])
+    position = redis.call('ZRANK', KEYS[2], id)
+  elseif mode == 'park' and ARGV[6] ~= '' then
+    redis.call('HSET', KEYS[4], ARGV[6], life)
+    lasting(KEYS[4])
+  end
+  return id .. ' no ' .. failed() .. ' ' .. reason .. ' ' .. f(math.max(remaining, 0)) .. ' ' .. position .. ' ' ..
+    f(holder_token) .. ' ' .. holder
+end
+
+if not present and ARGV[10] ~= '0' then return stand('quarantine', ARGV[10] * 1000, 0, '') end
+if held then return stand('held', expires - now, token, owner) end
+if not present then ttl = ttl_ms end
+local first = head()
+if not first or first == id then return grant() end
+if turn == first then
+  if turn_until > now + claim_ms() * 1000 then
+    turn_until = now + claim_ms() * 1000
+    redis.call('HSET', rec, 'turn_until_us', f(turn_until))
+  end
+  if turn_until > now then return stand('turn', turn_until - now, 0, '') end
+  redis.call('ZREM', KEYS[2], first)
+  redis.call('HDEL', KEYS[3], first)
+  return grant()
+end
+open_turn()
+return stand('turn', turn_until - now, 0, '')
+`;
+
+export const acquireScript: Script = script('acquire', lua);
+
+/** `record` is the key of the resource's record. */
+export function acquireArgs(record: string, request: AcquireRequest): ScriptArgs {
+  const { tick } = request;
+  const args = [
+    acquireScript.sha,
+    tick === undefined ? '5' : '6',
+    record,
+    queueKey(record),
+    waitersKey(record),
+    parkedKey(record),
+    logKey(record),
+  ];
+  if (tick !== undefined) args.push(tickKey(record, tick.job));
+  args.push(
+    request.leaseId,
+    request.owner.line,
+    request.owner.json,
+    String(request.ttlMs),
+    request.mode,
+    request.channel,
+    String(request.floor),
+    request.replaces,
+    String(request.waitRefreshMs),
+    String(request.quarantineMs),
+  );
+  if (tick !== undefined) {
+    args.push(String(tick.at), String(tick.startingDeadlineMs), String(tick.maxAheadMs), tick.retry ? '1' : '0');
+  }
+  return args;
+}
+
+export function acquireReply(fields: Fields, args: ScriptArgs, request: AcquireRequest): AcquireReply {
+  switch (fields[0]) {
+    case 'granted':
+      return {
+        kind: 'granted',
+        fencingToken: numberAt(fields, 2),
+        remainingMs: numberAt(fields, 3) / 1000,
+        again: fields[4] === '1',
+      };
+    case 'no':
+      return refusal(fields);
+    case 'tick':
+      return tickRefusal(fields);
+    case 'spent':
+    case 'cancelled':
+      return { kind: fields[0] };
+    case 'out-of-range':
+      return { kind: 'out-of-range', fencingToken: numberAt(fields, 2) };
+    case 'foreign':
+      throw foreign(fields, args, request.resource);
+    default:
+      throw new MalformedReply(acquireScript, fields);
+  }
+}
+
+function refusal(fields: Fields): AcquireReply {
+  const reason = fields[2];
+  if (reason !== 'held' && reason !== 'turn' && reason !== 'quarantine') throw new MalformedReply(acquireScript, fields);
+  const remainingMs = numberAt(fields, 3) / 1000;
+  const position = numberAt(fields, 4);
+  const fencingToken = numberAt(fields, 5);
+  // The owner's line is the rest, spaces included.
+  const holder = fencingToken === 0 ? null : { owner: fields.slice(6).join(' '), fencingToken };
+  if (position < 0) return { kind: 'busy', reason, holder, remainingMs };
+  return { kind: 'queued', reason, holder, remainingMs, position };
+}
+
+function tickRefusal(fields: Fields): AcquireReply {
+  const reason = fields[2];
+  if (reason !== 'already-ran' && reason !== 'superseded' && reason !== 'too-late' && reason !== 'clock-ahead') {
+    throw new MalformedReply(acquireScript, fields);
+  }
+  return { kind: 'tick', reason, aheadMs: numberAt(fields, 3) / 1000 };
+}

@@ -1,0 +1,99 @@
+import type { ExtendItem, ExtendVerdict } from '../../store/store.ts';
+import { keyOf, MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
+import { CLOCK } from './lua.ts';
+import { isLossReason } from './reply.ts';
+
+/**
+ * KEYS  1… the records
+ * ARGV  for the record KEYS[i]: 2i-1 leaseId · 2i ttl, ms
+ * Reply one string, a line for each record in their order:
+ *       <leaseId> extended <remaining, µs> · <leaseId> revoked <remaining, µs> · <leaseId> lost <reason>
+ *       <leaseId> foreign · <leaseId> unknown (this one failed in some other way)
+ *
+ * Each lease is decided alone: one record that is not ours harms none of the others. On a Cluster it is called with one
+ * record at a time.
+ */
+const lua = `#!lua flags=allow-oom
+${CLOCK}
+local function verdict(rec, id, ttl_ms)
+  local r = redis.pcall('HMGET', rec, 'owner', 'lease_id', 'fencing_token', 'ttl_ms', 'expires_us', 'revoked', 'extensions')
+  if r.err then return string.find(r.err, 'WRONGTYPE', 1, true) and 'foreign' or 'unknown' end
+  local owner, lease_id, ttl, expires = r[1], r[2], tonumber(r[4] or ''), tonumber(r[5] or '')
+  if not r[3] then
+    if owner == '' and lease_id == '' or redis.call('EXISTS', rec) == 0 then return 'lost missing' end
+    return 'foreign'
+  end
+  if not (owner and lease_id and ttl and expires) then return 'foreign' end
+  if lease_id ~= id then return 'lost superseded' end
+  if owner == '' then
+    local how = redis.call('HGET', rec, 'prev_reason')
+    return 'lost ' .. (how == 'force-released' and how or 'released')
+  end
+  if expires > now + ttl * 1000 then
+    expires = now + ttl * 1000
+    redis.call('HSET', rec, 'expires_us', f(expires))
+  end
+  if expires <= now then return 'lost expired' end
+  if r[6] == id then return 'revoked ' .. f(expires - now) end
+  local count = f((tonumber(r[7] or '') or 0) + 1)
+  local till = now + ttl_ms * 1000
+  local done
+  if till >= expires then
+    expires = till
+    done = redis.pcall('HSET', rec, 'expires_us', f(till), 'ttl_ms', ttl_ms, 'extended_us', f(now), 'extensions', count)
+  else
+    -- A shorter ttl than the one the expiry came from: neither goes down, it has been promised.
+    done = redis.pcall('HSET', rec, 'extended_us', f(now), 'extensions', count)
+  end
+  if type(done) == 'table' and done.err then return 'unknown' end
+  return 'extended ' .. f(expires - now)
+end
+local lines = {}
+for i = 1, #KEYS do
+  local id = ARGV[2 * i - 1]
+  lines[i] = id .. ' ' .. verdict(KEYS[i], id, ARGV[2 * i])
+end
+return table.concat(lines, '\\n')
+`;
+
+export const extendScript: Script = script('extend', lua);
+
+/** `records[i]` is the record key of `items[i]`. */
+export function extendArgs(records: readonly string[], items: readonly ExtendItem[]): ScriptArgs {
+  const args = [extendScript.sha, String(records.length), ...records];
+  for (const item of items) args.push(item.leaseId, String(item.ttlMs));
+  return args;
+}
+
+export function extendReply(
+  reply: unknown,
+  args: ScriptArgs,
+  items: readonly ExtendItem[],
+): readonly ExtendVerdict[] {
+  if (typeof reply !== 'string') throw new MalformedReply(extendScript, reply);
+  const lines = reply.split('\n');
+  if (lines.length !== items.length) throw new MalformedReply(extendScript, reply);
+  return items.map((item, index) => {
+    const line = lines[index] ?? '';
+    if (!line.startsWith(item.leaseId) || line[item.leaseId.length] !== ' ') return { verdict: 'unknown' };
+    const [verdict, what] = line.slice(item.leaseId.length + 1).split(' ');
+    return verdictOf(verdict, what, args, index);
+  });
+}
+
+function verdictOf(verdict: string | undefined, what: string | undefined, args: ScriptArgs, index: number): ExtendVerdict {
+  switch (verdict) {
+    case 'extended':
+    case 'revoked': {
+      const remainingMs = Number(what) / 1000;
+      // NaN is not above 0, either.
+      return remainingMs > 0 ? { verdict, remainingMs } : { verdict: 'unknown' };
+    }
+    case 'lost':
+      return isLossReason(what) ? { verdict, reason: what } : { verdict: 'unknown' };
+    case 'foreign':
+      return { verdict, key: keyOf(args, index + 1) };
+    default:
+      return { verdict: 'unknown' };
+  }
+}

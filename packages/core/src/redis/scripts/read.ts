@@ -1,0 +1,98 @@
+import type { LeaseRecord } from '../../store/store.ts';
+import { ForeignKeyError } from '../../errors.ts';
+import { queueKey, waitersKey } from '../keys.ts';
+import { keyOf, MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
+
+const FIELDS = [
+  'owner',
+  'owner_json',
+  'lease_id',
+  'fencing_token',
+  'ttl_ms',
+  'acquired_us',
+  'extended_us',
+  'expires_us',
+  'extensions',
+  'revoked',
+  'prev_owner',
+  'prev_token',
+  'prev_end',
+  'prev_reason',
+] as const;
+
+/**
+ * KEYS  1 record · 2 queue · 3 waiters
+ * ARGV  none
+ * Reply a list: kind, TIME in µs, waiters alive, then the fields of the record as stored, each a string, missing ones
+ *       empty. Kinds: record · none (no lease is known; nothing follows) · foreign (then the index of the key and its type)
+ */
+const lua = `#!lua flags=no-writes
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local expected = { 'hash', 'zset', 'hash' }
+for i = 1, 3 do
+  local kind = redis.call('TYPE', KEYS[i]).ok
+  if kind ~= 'none' and kind ~= expected[i] then return { 'foreign', tostring(i), kind } end
+end
+local r = redis.call('HMGET', KEYS[1], '${FIELDS.join("', '")}')
+if not r[4] then
+  if r[1] == '' and r[3] == '' or redis.call('EXISTS', KEYS[1]) == 0 then return { 'none' } end
+  return { 'foreign', '1', 'hash' }
+end
+if not (r[1] and r[3] and r[5] and r[8]) then return { 'foreign', '1', 'hash' } end
+local waiting = 0
+for _, entry in ipairs(redis.call('HVALS', KEYS[3])) do
+  local until_us = tonumber(string.match(entry, '^%d+') or '0')
+  if until_us > now then waiting = waiting + 1 end
+end
+local reply = { 'record', string.format('%.0f', now), tostring(waiting) }
+for i = 1, #r do reply[3 + i] = r[i] or '' end
+return reply
+`;
+
+export const readScript: Script = script('read', lua);
+
+export function readArgs(record: string): ScriptArgs {
+  return [readScript.sha, '3', record, queueKey(record), waitersKey(record)];
+}
+
+export function readReply(reply: unknown, args: ScriptArgs, resource: string): LeaseRecord | null {
+  if (!Array.isArray(reply)) throw new MalformedReply(readScript, reply);
+  const [kind, now, waiting, ...values] = reply as string[];
+  if (kind === 'none') return null;
+  if (kind === 'foreign') {
+    const found = waiting === 'hash' ? 'holds a hash that is not ours' : `holds a ${waiting}`;
+    throw new ForeignKeyError(resource, keyOf(args, Number(now)), found);
+  }
+  if (kind !== 'record' || values.length !== FIELDS.length) throw new MalformedReply(readScript, reply);
+  const field = (name: (typeof FIELDS)[number]): string => values[FIELDS.indexOf(name)] ?? '';
+  const owner = field('owner');
+  const leaseId = field('lease_id');
+  const expiresUs = Number(field('expires_us'));
+  const nowUs = Number(now);
+  const ended = field('prev_reason');
+  return {
+    state: owner === '' ? 'free' : expiresUs > nowUs ? 'held' : 'expired',
+    owner,
+    ownerJson: owner === '' ? '' : field('owner_json'),
+    leaseId,
+    fencingToken: Number(field('fencing_token')),
+    ttlMs: Number(field('ttl_ms')),
+    acquiredUs: Number(field('acquired_us')),
+    extendedUs: Number(field('extended_us')),
+    expiresUs,
+    extensions: Number(field('extensions')),
+    revoked: leaseId !== '' && field('revoked') === leaseId,
+    previous:
+      ended === ''
+        ? null
+        : {
+            owner: field('prev_owner'),
+            fencingToken: Number(field('prev_token')),
+            endUs: Number(field('prev_end')),
+            reason: ended,
+          },
+    waiting: Number(waiting),
+    nowUs,
+  };
+}

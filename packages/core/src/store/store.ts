@@ -1,0 +1,265 @@
+/**
+ * `LeaseStore`: the port between the engine and the place where leases live.
+ *
+ * A store is the authority on who owns a resource, and nothing else: it does not keep leases alive, knows no handler and
+ * starts no work. The engine trusts it for mutual exclusion only as far as the owner's clocks allow (see
+ * `lease/term.ts`); what protects the data is the fence. `describeLeaseStore` in `@leasehold/core/testing` is this
+ * contract as tests.
+ *
+ * ## Rules that hold for every operation
+ *
+ * 1. HELD(id) is the only test of ownership: the record's owner is not empty, its leaseId is `id`, and it expires later
+ *    than now **by the store's own clock**. No caller sends its time of day.
+ * 2. Each operation is one atomic step, and repeating it (a client resends, a proxy duplicates) changes nothing more.
+ * 3. An expired lease is never revived, not even if nobody took it. An expired or released leaseId is spent.
+ * 4. Fencing tokens: `max(previous + 1, floor + 1, now in µs)`, a safe integer. They outlive release and expiry. A store
+ *    that would have to issue one more than 24 h ahead of its own clock answers `out-of-range` instead.
+ * 5. Shapes are checked before anything is decided, the record is written before side effects (notifications, history),
+ *    and a failing side effect is not a failing operation. Something under our key that is not ours is `foreign`: it is
+ *    refused and left alone.
+ * 6. A deadline in the store that is farther ahead than its own maximum (the store's clock went back) is written back to
+ *    now + that maximum by the next acquire or extend.
+ * 7. A store that is full still extends, releases and cancels; only acquire may fail for lack of room.
+ *
+ * ## Rules for calls
+ *
+ * Every call settles by `call.timeoutMs` after it was sent (connecting comes before, with its own limit). It rejects only
+ * with a `LeaseholdError`: `StoreUnavailableError` with `mayHaveRun` (no answer, or an answer that the store could not
+ * serve), `StoreAuthError`, `StoreVersionError`, `ForeignKeyError`, `ConfigError`. `call.sent` is called right before the
+ * bytes leave, once for each time they do: the caller reads its clocks there, so that a reply is measured from the very
+ * request it answers.
+ */
+
+import type { LossReason, TickReason } from '../errors.ts';
+
+export interface StoreCall {
+  /** Milliseconds from sending until the call must have settled. */
+  readonly timeoutMs: number;
+  /** Called synchronously right before the request is handed to the transport; again if it has to be sent again. */
+  readonly sent?: (() => void) | undefined;
+}
+
+/** The instant that a schedule names, claimed in the same step as the lease. */
+export interface TickRequest {
+  /** The job the tick belongs to. Ticks belong to (resource, job): two jobs may share a resource. */
+  readonly job: string;
+  /** Epoch milliseconds UTC, from the schedule, never "now". */
+  readonly at: number;
+  /** A tick older than this by the store's clock is `too-late`. Milliseconds. */
+  readonly startingDeadlineMs: number;
+  /** A tick that lies farther ahead of the store's clock is `clock-ahead`: come back, never skip. Milliseconds. */
+  readonly maxAheadMs: number;
+  /** Whether a tick that was claimed or ended without success may be claimed again (at-least-once). */
+  readonly retry: boolean;
+}
+
+/** How the work under a tick ended. `not-started` gives the tick back, as if it had not been claimed. */
+export type Outcome = 'done' | 'failed' | 'aborted' | 'not-started';
+
+/**
+ * `try`: the answer is yes or no. `wait`: enter the queue, or refresh the place in it (the same leaseId keeps its place).
+ * `park`: a no also registers the caller's channel, to be told once when the resource is free and nobody waits.
+ */
+export type AcquireMode = 'try' | 'wait' | 'park';
+
+export interface AcquireRequest {
+  readonly resource: string;
+  /** Random, 128 bits, new for each acquisition, made before the request is sent. Sent again it answers the same grant. */
+  readonly leaseId: string;
+  readonly ttlMs: number;
+  readonly mode: AcquireMode;
+  /** One readable line and the identity behind it as JSON; kept in the record for people and for diagnosis. */
+  readonly owner: { readonly line: string; readonly json: string };
+  /** Where this process hears about its turn, empty if it does not listen. */
+  readonly channel: string;
+  /** The token must be greater than this (what a fence has admitted). 0 for none. */
+  readonly floor: number;
+  /**
+   * The caller's own leaseId that this one takes the place of, in the same step and with its tick. Counts only while
+   * HELD(replaces) and not revoked; otherwise this is an acquire like any other. Empty for none.
+   */
+  readonly replaces: string;
+  /** How often a waiter asks again; its place lives three times as long. Milliseconds. */
+  readonly waitRefreshMs: number;
+  /** An absent record is `busy`, reason `quarantine`, for so long (0: no quarantine). Milliseconds. */
+  readonly quarantineMs: number;
+  readonly tick?: TickRequest | undefined;
+}
+
+/**
+ * Decided in this order: foreign · cancelled (a tombstone) · granted again (HELD by this leaseId; the expiry does **not**
+ * move) · spent · out-of-range · replaces · tick · quarantine · held by another · queue and turn · granted.
+ *
+ * A free resource with waiters belongs to the head of the queue: its *turn* lasts clamp(ttl/10, 50 ms, 500 ms) of the
+ * last lease. While it runs everybody else is `busy` or `queued` with reason `turn`; a missed turn drops the head and the
+ * next caller is granted; after a crash the first caller past expiry opens the head's turn.
+ */
+export type AcquireReply =
+  | {
+      readonly kind: 'granted';
+      readonly fencingToken: number;
+      /** Until expiry by the store's clock. For a repeated request less than the ttl. */
+      readonly remainingMs: number;
+      /** This leaseId had been granted before. */
+      readonly again: boolean;
+    }
+  | {
+      readonly kind: 'busy';
+      readonly reason: 'held' | 'turn' | 'quarantine';
+      readonly holder: { readonly owner: string; readonly fencingToken: number } | null;
+      readonly remainingMs: number;
+    }
+  | {
+      readonly kind: 'queued';
+      readonly reason: 'held' | 'turn' | 'quarantine';
+      readonly holder: { readonly owner: string; readonly fencingToken: number } | null;
+      readonly remainingMs: number;
+      /** 0 for the head of the queue. */
+      readonly position: number;
+    }
+  | { readonly kind: 'tick'; readonly reason: TickReason; readonly aheadMs: number }
+  | { readonly kind: 'spent' }
+  | { readonly kind: 'cancelled' }
+  | { readonly kind: 'out-of-range'; readonly fencingToken: number };
+
+export interface ExtendItem {
+  readonly resource: string;
+  readonly leaseId: string;
+  readonly ttlMs: number;
+}
+
+/**
+ * The verdict on one lease of a batch. `revoked`: still held for `remainingMs`, not extended, the owner is to end its
+ * run. `unknown`: this lease got no well-formed answer, the others may have; ask again.
+ */
+export type ExtendVerdict =
+  | { readonly verdict: 'extended'; readonly remainingMs: number }
+  | { readonly verdict: 'revoked'; readonly remainingMs: number }
+  | { readonly verdict: 'lost'; readonly reason: LossReason }
+  | { readonly verdict: 'foreign'; readonly key: string }
+  | { readonly verdict: 'unknown' };
+
+export interface ReleaseRequest {
+  readonly resource: string;
+  readonly leaseId: string;
+  readonly outcome: Outcome;
+  /** The record's token is raised to this, so that the next acquisition begins above it. 0 for none. */
+  readonly floor: number;
+  /** The job whose tick this lease claimed. Its outcome is written even if the lease is no longer held. */
+  readonly job?: string | undefined;
+}
+
+/** `released`: others can acquire now. `lost`: it was not HELD any more (nothing of another owner was touched). */
+export type ReleaseReply =
+  | { readonly kind: 'released' }
+  | { readonly kind: 'lost'; readonly reason: LossReason };
+
+export interface CancelRequest extends ReleaseRequest {
+  /**
+   * Leave a tombstone for so long, so that a packet of this leaseId that is still under way cannot become owner; 0 for
+   * a leaseId none of whose calls is unanswered. At most 8 tombstones a resource, the oldest goes first. Milliseconds.
+   */
+  readonly tombstoneMs: number;
+}
+
+/** `ended`: it was the owner and is no more. `nothing`: it was not the owner. In both cases it never will be. */
+export interface CancelReply {
+  readonly kind: 'ended' | 'nothing';
+}
+
+/** What the store knows of a resource. All times are the store's, in µs since 1970. */
+export interface LeaseRecord {
+  readonly state: 'held' | 'expired' | 'free';
+  /** Empty when free. */
+  readonly owner: string;
+  /** The identity as JSON, as the owner wrote it; empty when free. */
+  readonly ownerJson: string;
+  readonly leaseId: string;
+  readonly fencingToken: number;
+  readonly ttlMs: number;
+  readonly acquiredUs: number;
+  readonly extendedUs: number;
+  readonly expiresUs: number;
+  readonly extensions: number;
+  readonly revoked: boolean;
+  /** How the tenure before this one ended; null if there was none. */
+  readonly previous: {
+    readonly owner: string;
+    readonly fencingToken: number;
+    readonly endUs: number;
+    readonly reason: string;
+  } | null;
+  readonly waiting: number;
+  /** The store's clock at the time of the answer. */
+  readonly nowUs: number;
+}
+
+export interface LeaseStore {
+  /** `<namespace>/<resource>` is the qualified name, which is what fences know. One namespace has one store. */
+  readonly namespace: string;
+  /** For messages: `redis 127.0.0.1:6379`, without credentials. */
+  readonly description: string;
+
+  /** Throws `ConfigError` for a resource or job name that this store cannot hold. Synchronous, sends nothing. */
+  checkName(option: string, name: string): void;
+
+  /** The only way to become owner, but for `adopt`. */
+  acquire(request: AcquireRequest, call: StoreCall): Promise<AcquireReply>;
+
+  /**
+   * One verdict for each item, in the order of the items. The batch itself is not atomic. It never rejects because of one
+   * item; if it rejects, every item is unknown. An extended lease expires its ttl after now, never earlier than before.
+   */
+  extend(items: readonly ExtendItem[], call: StoreCall): Promise<readonly ExtendVerdict[]>;
+
+  /** Ends this leaseId's tenure if it is the owner, even an expired one (answers `lost` then); opens the next turn. */
+  release(request: ReleaseRequest, call: StoreCall): Promise<ReleaseReply>;
+
+  /** Withdraws an acquisition that did not come to a run: owner, waiter or packet under way. */
+  cancel(request: CancelRequest, call: StoreCall): Promise<CancelReply>;
+
+  /** Reads; changes nothing. Null when there is no record. */
+  read(resource: string, call: StoreCall): Promise<LeaseRecord | null>;
+
+  /**
+   * Calls `listener` each time the store can be reached again after it could not. An accelerator for retries, never the
+   * only cause of one. Returns a function that ends it.
+   */
+  onReconnect(listener: () => void): () => void;
+
+  /** Ends the connections that the store itself opened. Calls after it reject. */
+  close(): Promise<void>;
+
+  // What follows completes the port. A store without one of these does not have the ability, and the engine says so in a
+  // ConfigError when it is asked for.
+
+  /**
+   * One compare-and-set for a hand-over: HELD(from) and not revoked becomes HELD(leaseId) with a new, greater token and
+   * the new owner. The second adopter of a ticket gets `superseded`; after expiry `expired`.
+   */
+  adopt?(
+    request: AcquireRequest & { readonly from: string },
+    call: StoreCall,
+  ): Promise<AcquireReply | { readonly kind: 'lost'; readonly reason: LossReason }>;
+
+  /**
+   * Marks HELD(leaseId) so that its next extend answers `revoked`, and tells the owner's channel. Moves no expiry: nobody
+   * enters before release or expiry, so it needs no fence.
+   */
+  revoke?(
+    request: { readonly resource: string; readonly leaseId: string; readonly operator: string; readonly reason: string },
+    call: StoreCall,
+  ): Promise<{ readonly kind: 'revoked'; readonly remainingMs: number } | { readonly kind: 'not-held' }>;
+
+  /** The resources that have a record, in no order, each at least once while it exists throughout. */
+  list?(call: StoreCall): AsyncIterable<{ readonly resource: string; readonly record: LeaseRecord }>;
+
+  /**
+   * Messages to `channel`: `go` (your turn), `look` (the turn after next is yours, in so many ms), `free` (parked: nobody
+   * waits), `revoked`. They may be lost, late or doubled; a listener asks the store, it never believes the message.
+   */
+  subscribe?(
+    channel: string,
+    listener: (message: { readonly kind: 'go' | 'look' | 'free' | 'revoked'; readonly resource: string }) => void,
+  ): Promise<() => Promise<void>>;
+}

@@ -1,0 +1,179 @@
+import { expect } from 'vitest';
+
+import { ConfigError } from '../../errors.ts';
+import type { Grant } from '../../fence/fence.ts';
+import { newLeaseId, unique } from '../unique.ts';
+import type { FenceCase } from './context.ts';
+
+const HOUR_US = 3_600_000_000;
+
+/** Who is let in: the rule of token and leaseId, seals, and the range of tokens. */
+export const admissionCases: readonly FenceCase[] = [
+  {
+    name: 'a fence that has seen nothing admits any grant, and knows it from then on',
+    needs: [],
+    async run(context) {
+      expect(await context.fence.highest(context.resource)).toBeNull();
+      const grant = await context.grant();
+      await context.fence.activate(grant);
+      const { fencingToken, leaseId } = grant;
+      expect(await context.fence.highest(context.resource)).toEqual({ fencingToken, leaseId });
+      expect(await context.entries()).toEqual([]);
+    },
+  },
+  {
+    name: 'the same grant is admitted again and again',
+    needs: [],
+    async run(context) {
+      const grant = await context.grant();
+      for (const entry of ['one', 'two', 'three']) {
+        await context.fence.activate(grant);
+        await context.append(grant, entry);
+      }
+      expect(await context.entries()).toEqual(['one', 'two', 'three']);
+    },
+  },
+  {
+    name: 'a later grant shuts out an earlier one, from its activation on',
+    needs: [],
+    async run(context) {
+      const [earlier, later] = [await context.grant(), await context.grant()];
+      await context.fence.activate(earlier);
+      await context.append(earlier, 'earlier');
+      await context.fence.activate(later);
+      await context.stale(context.fence.activate(earlier), later);
+      await context.stale(context.append(earlier, 'too late'), later);
+      await context.append(later, 'later');
+      await context.stale(context.append(earlier, 'too late'), later);
+      expect(await context.entries()).toEqual(['earlier', 'later']);
+      expect(await context.fence.highest(context.resource)).toMatchObject({ leaseId: later.leaseId });
+    },
+  },
+  {
+    name: 'a write admits like an activation: it shuts out every earlier grant',
+    needs: [],
+    async run(context) {
+      const [earlier, later] = [await context.grant(), await context.grant()];
+      await context.append(later, 'later');
+      await context.stale(context.append(earlier, 'too late'), later);
+      await context.stale(context.fence.activate(earlier), later);
+      expect(await context.entries()).toEqual(['later']);
+    },
+  },
+  {
+    name: 'the same token of another lease is refused: the number alone proves nothing',
+    needs: [],
+    async run(context) {
+      const first = await context.grant();
+      const twin = { ...first, leaseId: newLeaseId() };
+      await context.fence.activate(first);
+      await context.stale(context.fence.activate(twin), first);
+      await context.stale(context.append(twin, 'twin'), first);
+      await context.append(first, 'first');
+      expect(await context.entries()).toEqual(['first']);
+    },
+  },
+  {
+    name: 'a refusal changes nothing',
+    needs: [],
+    async run(context) {
+      const [first, second, third] = [await context.grant(), await context.grant(), await context.grant()];
+      await context.fence.activate(third);
+      for (const old of [first, second]) await context.stale(context.fence.activate(old), third);
+      await context.append(third, 'third');
+      expect(await context.entries()).toEqual(['third']);
+    },
+  },
+  {
+    name: 'each resource has a fence of its own, however alike the names',
+    needs: [],
+    async run(context) {
+      const stem = unique('x');
+      const names = ['a', 'A', 'a ', ' a', '{a}', '%7Ba%7D', 'a%', 'a:b', 'a/b', 'é', 'e\u0301', '🦊', "'", '"', '\\', '$1', '*'];
+      const grants: Grant[] = [];
+      for (const name of names) grants.push(await context.grant({ resource: `suite/${stem}/${name}` }));
+      // The latest first: any two that meet would refuse the second.
+      for (const grant of grants.toReversed()) await context.append(grant, grant.resource);
+      for (const { resource, fencingToken, leaseId } of grants) {
+        expect(await context.fence.highest(resource)).toEqual({ fencingToken, leaseId });
+        expect(await context.entries(resource)).toEqual([resource]);
+      }
+    },
+  },
+  {
+    name: 'a seal shuts out every grant up to it, and admits nobody',
+    needs: [],
+    async run(context) {
+      const [before, sealed, after] = [await context.grant(), await context.grant(), await context.grant()];
+      await context.fence.activate(sealed);
+      await context.fence.seal(context.resource, sealed.fencingToken);
+      const highest = { fencingToken: sealed.fencingToken, leaseId: null };
+      expect(await context.fence.highest(context.resource)).toEqual(highest);
+      await context.stale(context.append(before, 'before'), highest);
+      await context.stale(context.append(sealed, 'sealed'), highest);
+      await context.stale(context.fence.activate(sealed), highest);
+      await context.append(after, 'after');
+      expect(await context.entries()).toEqual(['after']);
+    },
+  },
+  {
+    name: 'a seal below the highest changes nothing',
+    needs: [],
+    async run(context) {
+      const [lower, higher] = [await context.grant(), await context.grant()];
+      await context.fence.activate(higher);
+      await context.fence.seal(context.resource, lower.fencingToken);
+      const { fencingToken, leaseId } = higher;
+      expect(await context.fence.highest(context.resource)).toEqual({ fencingToken, leaseId });
+      await context.append(higher, 'higher');
+      expect(await context.entries()).toEqual(['higher']);
+    },
+  },
+  {
+    name: 'a seal before anything else is remembered',
+    needs: [],
+    async run(context) {
+      const [lower, higher] = [await context.grant(), await context.grant()];
+      await context.fence.seal(context.resource, lower.fencingToken);
+      await context.stale(context.fence.activate(lower), { fencingToken: lower.fencingToken, leaseId: null });
+      await context.fence.activate(higher);
+    },
+  },
+  {
+    name: 'a token more than a day ahead is out of range, and shuts out nobody',
+    needs: [],
+    async run(context) {
+      const nowUs = await context.subject.nowUs();
+      const grant = await context.grant();
+      await context.fence.activate(grant);
+      for (const fencingToken of [nowUs + 48 * HOUR_US, Number.MAX_SAFE_INTEGER]) {
+        const mistyped = { ...grant, fencingToken };
+        await context.refused('TOKEN_OUT_OF_RANGE', context.fence.activate(mistyped));
+        await context.refused('TOKEN_OUT_OF_RANGE', context.append(mistyped, 'mistyped'));
+        await context.refused('TOKEN_OUT_OF_RANGE', context.fence.seal(context.resource, fencingToken));
+      }
+      expect(await context.fence.highest(context.resource)).toMatchObject({ fencingToken: grant.fencingToken });
+      const ahead = { ...grant, fencingToken: nowUs + 20 * HOUR_US };
+      await context.append(ahead, 'ahead');
+      expect(await context.entries()).toEqual(['ahead']);
+    },
+  },
+  {
+    name: 'what is neither a lease nor a grant is refused',
+    needs: [],
+    async run(context) {
+      const grant = await context.grant();
+      const wrong = [
+        ...[grant.fencingToken, String(grant.fencingToken), null, undefined],
+        ...[{ ...grant, leaseId: '' }, { ...grant, fencingToken: 0 }, { ...grant, fencingToken: 1.5 }],
+        { ...grant, fencingToken: String(grant.fencingToken) },
+      ];
+      for (const each of wrong) {
+        for (const call of [context.fence.activate(each as Grant), context.fence.write(each as Grant, () => 'done')]) {
+          expect(await context.refused('CONFIG', call)).toBeInstanceOf(ConfigError);
+        }
+      }
+      expect(await context.fence.highest(context.resource)).toBeNull();
+    },
+  },
+];

@@ -1,0 +1,270 @@
+import { expect } from 'vitest';
+
+import type { AcquireReply } from '../../store/store.ts';
+import { newLeaseId, unique } from '../unique.ts';
+import type { StoreCase, StoreContext, Wish } from './context.ts';
+
+interface Waiter {
+  readonly leaseId: string;
+  ask(): Promise<AcquireReply>;
+}
+
+/** A waiter that keeps its leaseId. */
+function waiter(context: StoreContext, wish: Wish = {}): Waiter {
+  const leaseId = newLeaseId();
+  return { leaseId, ask: () => context.acquire({ leaseId, mode: 'wait', ...wish }) };
+}
+
+/** A held resource, and so many in the queue behind it, in this order. */
+async function queueUp(context: StoreContext, holder: Wish, wishes: readonly Wish[]): Promise<[string, ...Waiter[]]> {
+  const { leaseId } = await context.grant(holder);
+  const waiters = wishes.map((wish) => waiter(context, wish));
+  for (const [position, each] of waiters.entries()) {
+    expect(await each.ask()).toMatchObject({ kind: 'queued', reason: 'held', position });
+  }
+  return [leaseId, ...waiters];
+}
+
+/** Collects what a channel is told. */
+async function listen(context: StoreContext): Promise<{ channel: string; heard: string[] }> {
+  const channel = unique('channel');
+  const heard: string[] = [];
+  const { subscribe } = context.store;
+  if (subscribe === undefined) throw new Error('the hook messages is for stores that have subscribe');
+  await subscribe.call(context.store, channel, ({ kind, resource }) => {
+    heard.push(resource === context.resource ? kind : `${kind} of ${resource}`);
+  });
+  return { channel, heard };
+}
+
+export const waitingCases: readonly StoreCase[] = [
+  {
+    name: 'the turn goes to the head of the queue; everybody else is told that it is taken',
+    needs: [],
+    async run(context) {
+      const [holder, first, second] = await queueUp(context, {}, [{}, {}]);
+      expect((await context.record()).waiting).toBe(2);
+      await context.release(holder);
+      const newcomer = await context.acquire();
+      expect(newcomer).toMatchObject({ kind: 'busy', reason: 'turn', holder: null });
+      const { remainingMs } = newcomer as { remainingMs: number };
+      expect(remainingMs).toBeGreaterThan(0);
+      expect(remainingMs).toBeLessThanOrEqual(500);
+      expect(await second?.ask()).toMatchObject({ kind: 'queued', reason: 'turn', position: 1 });
+      const third = waiter(context);
+      expect(await third.ask()).toMatchObject({ kind: 'queued', reason: 'turn', position: 2 });
+      expect(await first?.ask()).toMatchObject({ kind: 'granted', again: false });
+      expect((await context.record()).waiting).toBe(2);
+      expect(await second?.ask()).toMatchObject({ kind: 'queued', reason: 'held', position: 0 });
+      await context.release(first?.leaseId ?? '');
+      expect(await third.ask()).toMatchObject({ kind: 'queued', reason: 'turn', position: 1 });
+      expect(await second?.ask()).toMatchObject({ kind: 'granted' });
+    },
+  },
+  {
+    name: 'a turn lasts a tenth of the lease, between 50 and 500 ms',
+    needs: [],
+    async run(context) {
+      for (const [ttlMs, claimMs] of [[200, 50], [2_000, 200], [60_000, 500]] as const) {
+        const each = Object.assign(context.over(context.store), { resource: unique('claim') });
+        const [holder] = await queueUp(each, { ttlMs }, [{}]);
+        await each.release(holder);
+        const reply = await each.acquire();
+        expect(reply).toMatchObject({ kind: 'busy', reason: 'turn' });
+        expect((reply as { remainingMs: number }).remainingMs).toBeLessThanOrEqual(claimMs);
+        expect((reply as { remainingMs: number }).remainingMs).toBeGreaterThan(claimMs - 45);
+      }
+    },
+  },
+  {
+    name: 'a missed turn opens the resource to whoever asks, and its waiter goes to the end',
+    needs: [],
+    async run(context) {
+      const [holder, first, second] = await queueUp(context, { ttlMs: 1_000 }, [{}, {}]);
+      await context.release(holder);
+      const newcomer = newLeaseId();
+      const reply = await context.until('the end of the turn', async () => {
+        const answer = await context.acquire({ leaseId: newcomer });
+        return answer.kind === 'busy' ? undefined : answer;
+      });
+      expect(reply).toMatchObject({ kind: 'granted' });
+      expect(await second?.ask()).toMatchObject({ kind: 'queued', reason: 'held', position: 0 });
+      expect(await first?.ask()).toMatchObject({ kind: 'queued', reason: 'held', position: 1 });
+      await context.release(newcomer);
+      expect(await second?.ask()).toMatchObject({ kind: 'granted' });
+    },
+  },
+  {
+    name: 'a head that comes late, before anybody else, still gets the resource',
+    needs: [],
+    async run(context) {
+      const [holder, first] = await queueUp(context, { ttlMs: 500 }, [{}]);
+      await context.release(holder);
+      await context.pass(150);
+      expect(await first?.ask()).toMatchObject({ kind: 'granted' });
+    },
+  },
+  {
+    name: 'after an expiry the first to ask opens the turn of the head',
+    needs: [],
+    async run(context) {
+      const [, first, second] = await queueUp(context, { ttlMs: 120 }, [{}, {}]);
+      await context.expired();
+      expect(await second?.ask()).toMatchObject({ kind: 'queued', reason: 'turn', position: 1 });
+      expect(await context.acquire()).toMatchObject({ kind: 'busy', reason: 'turn' });
+      expect(await first?.ask()).toMatchObject({ kind: 'granted' });
+    },
+  },
+  {
+    name: 'a late release of the expired holder does not start the turn anew',
+    needs: [],
+    async run(context) {
+      const [holder, first] = await queueUp(context, { ttlMs: 1_000 }, [{}]);
+      await context.expired();
+      const opened = await context.acquire();
+      expect(opened).toMatchObject({ kind: 'busy', reason: 'turn' });
+      await context.pass(20);
+      expect(await context.release(holder)).toEqual({ kind: 'lost', reason: 'expired' });
+      const later = await context.acquire();
+      expect(later).toMatchObject({ kind: 'busy', reason: 'turn' });
+      expect((later as { remainingMs: number }).remainingMs).toBeLessThanOrEqual(
+        (opened as { remainingMs: number }).remainingMs - 15,
+      );
+      expect(await first?.ask()).toMatchObject({ kind: 'granted' });
+    },
+  },
+  {
+    name: 'waiters that no longer ask are passed over',
+    needs: [],
+    async run(context) {
+      const dead = { waitRefreshMs: 30 };
+      const [holder, , , alive] = await queueUp(context, {}, [dead, dead, {}]);
+      await context.pass(120);
+      await context.release(holder);
+      expect(await context.acquire()).toMatchObject({ kind: 'busy', reason: 'turn' });
+      expect(await alive?.ask()).toMatchObject({ kind: 'granted' });
+    },
+  },
+  {
+    name: 'a queue of dead waiters keeps nobody out',
+    needs: [],
+    async run(context) {
+      const dead = { waitRefreshMs: 30 };
+      const [holder] = await queueUp(context, {}, [dead, dead, dead]);
+      await context.pass(120);
+      await context.release(holder);
+      await context.grant();
+    },
+  },
+  {
+    name: 'a waiter that asks again keeps its place and stays alive',
+    needs: [],
+    async run(context) {
+      const short = { waitRefreshMs: 60 };
+      const [holder, first, second] = await queueUp(context, {}, [short, {}]);
+      for (let round = 0; round < 5; round++) {
+        await context.pass(50);
+        expect(await first?.ask()).toMatchObject({ kind: 'queued', position: 0 });
+        expect(await second?.ask()).toMatchObject({ kind: 'queued', position: 1 });
+      }
+      expect((await context.record()).waiting).toBe(2);
+      await context.release(holder);
+      expect(await second?.ask()).toMatchObject({ kind: 'queued', reason: 'turn' });
+      expect(await first?.ask()).toMatchObject({ kind: 'granted' });
+    },
+  },
+  {
+    name: 'a waiter that is cancelled leaves the queue, and its turn goes to the next',
+    needs: [],
+    async run(context) {
+      const [holder, first, second, third] = await queueUp(context, {}, [{}, {}, {}]);
+      expect(await context.cancel(second?.leaseId ?? '', { tombstoneMs: 60_000 })).toEqual({ kind: 'nothing' });
+      expect(await third?.ask()).toMatchObject({ kind: 'queued', position: 1 });
+      await context.release(holder);
+      expect(await context.cancel(first?.leaseId ?? '')).toEqual({ kind: 'nothing' });
+      expect(await context.acquire()).toMatchObject({ kind: 'busy', reason: 'turn' });
+      expect(await third?.ask()).toMatchObject({ kind: 'granted' });
+      expect((await context.record()).waiting).toBe(0);
+    },
+  },
+  {
+    name: 'cancel of the owner opens the turn of the head',
+    needs: [],
+    async run(context) {
+      const [holder, first] = await queueUp(context, {}, [{}]);
+      expect(await context.cancel(holder, { tombstoneMs: 60_000 })).toEqual({ kind: 'ended' });
+      expect(await context.acquire()).toMatchObject({ kind: 'busy', reason: 'turn' });
+      expect(await first?.ask()).toMatchObject({ kind: 'granted' });
+    },
+  },
+  {
+    name: 'parking reserves nothing',
+    needs: [],
+    async run(context) {
+      const { leaseId } = await context.grant();
+      const channel = unique('channel');
+      expect(await context.acquire({ mode: 'park', channel })).toMatchObject({ kind: 'busy', reason: 'held' });
+      expect((await context.record()).waiting).toBe(0);
+      await context.release(leaseId);
+      await context.grant();
+    },
+  },
+  {
+    name: 'a record that may be lost is kept from everybody until the caller says otherwise',
+    needs: [],
+    async run(context) {
+      const busy = await context.acquire({ quarantineMs: 5_000 });
+      expect(busy).toMatchObject({ kind: 'busy', reason: 'quarantine', holder: null });
+      expect((busy as { remainingMs: number }).remainingMs).toBeLessThanOrEqual(5_000);
+      const each = waiter(context, { quarantineMs: 5_000 });
+      expect(await each.ask()).toMatchObject({ kind: 'queued', reason: 'quarantine', position: 0 });
+      expect(await context.acquire({ leaseId: each.leaseId, mode: 'wait' })).toMatchObject({ kind: 'granted' });
+      await context.release(each.leaseId);
+      // There is a record now, so nothing can have been lost.
+      await context.grant({ quarantineMs: 5_000 });
+    },
+  },
+  {
+    name: 'release tells the head to go and the second to look',
+    needs: ['messages'],
+    async run(context) {
+      const ears = [await listen(context), await listen(context), await listen(context)];
+      const wishes = ears.map(({ channel }) => ({ channel }));
+      const [holder, first] = await queueUp(context, {}, wishes);
+      await context.release(holder);
+      await context.until('the messages', () => ears[0]?.heard[0] && ears[1]?.heard[0]);
+      expect(await first?.ask()).toMatchObject({ kind: 'granted' });
+      await context.pass(50);
+      expect(ears.map(({ heard }) => heard)).toEqual([['go'], ['look'], []]);
+    },
+  },
+  {
+    name: 'a turn opened after an expiry is told to its waiter',
+    needs: ['messages'],
+    async run(context) {
+      const ear = await listen(context);
+      await queueUp(context, { ttlMs: 120 }, [{ channel: ear.channel }]);
+      await context.expired();
+      expect(await context.acquire()).toMatchObject({ kind: 'busy', reason: 'turn' });
+      expect(await context.until('the message', () => ear.heard[0])).toBe('go');
+    },
+  },
+  {
+    name: 'a parked process is told once, and only when nobody waits',
+    needs: ['messages'],
+    async run(context) {
+      const ear = await listen(context);
+      const [holder, first] = await queueUp(context, {}, [{}]);
+      expect(await context.acquire({ mode: 'park', channel: ear.channel })).toMatchObject({ kind: 'busy' });
+      await context.release(holder);
+      expect(await first?.ask()).toMatchObject({ kind: 'granted' });
+      await context.pass(50);
+      expect(ear.heard).toEqual([]);
+      await context.release(first?.leaseId ?? '');
+      await context.until('the message', () => ear.heard[0]);
+      await context.release((await context.grant()).leaseId);
+      await context.pass(50);
+      expect(ear.heard).toEqual(['free']);
+    },
+  },
+];
