@@ -63,7 +63,10 @@ const NAMES: Readonly<Record<keyof LeaseOptions, true>> = {
 };
 
 /** Throws `ConfigError` naming the option as the caller wrote it: `path` is where the options stand. */
-export function parseLeaseOptions(options: LeaseOptions | undefined, path: string): LeaseSettings {
+export function parseLeaseOptions<D, R, N extends string>(
+  options: LeaseOptions<D, R, N> | undefined,
+  path: string,
+): LeaseSettings {
   if (typeof options !== 'object' || options === null) {
     throw new ConfigError(path, "is missing; say what has one owner: { resource: (job) => `customer:${job.data.customerId}` }");
   }
@@ -75,5 +78,6 @@ export function parseLeaseOptions(options: LeaseOptions | undefined, path: strin
   if (manager !== undefined && typeof (manager as Partial<LeaseManager>).tryRun !== 'function') {
     throw new ConfigError(`${path}.manager`, 'must be a LeaseManager');
   }
-  return { resource, manager, acquire };
+  // From here on a job is just a job.
+  return { resource: resource as ResourceOption, manager, acquire };
 }

@@ -15,7 +15,11 @@ const RETRY_PAUSES_MS = [100, 200, 400, 800];
  * long again as it has waited, and never much longer than the holder's lease still runs. Jitter, because the jobs of one
  * resource would otherwise come back together.
  */
-export function delayMs(job: Pick<Job, 'attemptsStarted' | 'attemptsMade'>, remainingMs: number, random = Math.random): number {
+export function delayMs(
+  job: Pick<Job, 'attemptsStarted' | 'attemptsMade'>,
+  remainingMs: number,
+  random: () => number = Math.random,
+): number {
   const startsBefore = Math.max(0, job.attemptsStarted - job.attemptsMade - 1);
   const grownMs = FIRST_DELAY_MS * GROWTH ** startsBefore * (0.75 + random() / 2);
   // Just after the end of the lease, not just before it.

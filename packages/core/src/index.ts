@@ -1,5 +1,5 @@
 export { systemClock, type Clock, type Timer } from './clock.ts';
-export type { Duration } from './duration.ts';
+export { parseDuration, type Duration } from './duration.ts';
 export * from './errors.ts';
 export { ManagerEmitter, type LeaseEvent, type ManagerEvents } from './events.ts';
 export {
@@ -28,7 +28,13 @@ export type { Refusal } from './lease/refusal.ts';
 export type { ReleaseResult } from './lease/tenure.ts';
 export type { Logger } from './log.ts';
 export { checkJobName, checkPrefix, checkResourceName, qualify } from './names.ts';
-export type { AcquireOptions, CloseOptions, LeaseManagerOptions, TickOptions } from './options.ts';
+export {
+  parseOptions,
+  type AcquireOptions,
+  type CloseOptions,
+  type LeaseManagerOptions,
+  type TickOptions,
+} from './options.ts';
 export type { OwnerIdentity, OwnerOption } from './owner.ts';
 export { MemoryLeaseStore } from './store/memory.ts';
 export * from './store/store.ts';

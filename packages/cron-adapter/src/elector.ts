@@ -61,7 +61,8 @@ export class Elector implements RunCoordinator {
       if (waitMs === null) return false;
       // A newer tick takes over the waiting for a resource; a tick that is only early keeps its own turn.
       const ends = answer.reason === 'clock-ahead' ? stopping : AbortSignal.any([stopping, newer]);
-      await pause(this.#clock, waitMs, ends);
+      // The schedule keeps the process alive, if it is to be kept.
+      await pause(this.#clock, waitMs, { signal: ends, ref: false });
       if (ends.aborted) return false;
     }
   }
@@ -126,11 +127,9 @@ export class Elector implements RunCoordinator {
         }
         return Math.max(1, Math.ceil(remainingMs));
       case 'held':
-        if (this.#isHeldByThisJob()) return null;
-      // fallthrough -- somebody else's: wait for it
       case 'turn':
       case 'quarantine':
-        if (leftMs <= 0) return null;
+        if (leftMs <= 0 || (reason === 'held' && this.#isHeldByThisJob())) return null;
         return Math.min(Math.max(remainingMs, MIN_POLL_MS), MAX_POLL_MS, leftMs);
     }
   }

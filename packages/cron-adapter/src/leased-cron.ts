@@ -8,7 +8,7 @@ import {
   type Duration,
   type LeaseManagerOptions,
 } from '@leasehold/core';
-import { redisStore } from '@leasehold/core/redis';
+import { redisStore, type RedisSource } from '@leasehold/core/redis';
 import nodeCron, { type NodeCron, type ScheduledTask } from 'node-cron';
 import { z } from 'zod';
 
@@ -23,7 +23,7 @@ export type LeasedCronOptions =
   /** A manager of its own, with these options: `shutdown` closes it. */
   | (Omit<LeaseManagerOptions, 'store'> & {
       /** A URL, ioredis' options, or a client of ioredis (which stays yours). */
-      readonly connection: Parameters<typeof redisStore>[0];
+      readonly connection: RedisSource;
       /** The namespace of the leases. @default 'leasehold' */
       readonly prefix?: string;
     });
@@ -87,13 +87,17 @@ export function leasedCron(options: LeasedCronOptions): LeasedCron {
     isClosed ||= isOurs;
     const stopped = [...tasks.values()];
     for (const { scheduled } of stopped) void scheduled.stop();
+    // What was elected in this turn of the event loop begins in it.
+    await new Promise((resolve) => setImmediate(resolve));
     const settled = Promise.all(stopped.map((task) => task.settled()));
     if (isOurs) {
       const { unsettled } = await manager.close({ grace: timeoutMs, abandonAfter: timeoutMs });
-      // What has settled is on its last steps to node-cron's events.
+      // The last steps, from the release to node-cron's events.
       if (unsettled.length === 0) await settled;
     } else {
-      await Promise.race([settled, pause(systemClock, timeoutMs)]);
+      const over = new AbortController();
+      await Promise.race([settled, pause(systemClock, timeoutMs, { signal: over.signal, ref: true })]);
+      over.abort();
     }
     for (const { scheduled } of stopped) void scheduled.destroy();
   }

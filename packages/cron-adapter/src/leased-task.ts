@@ -50,7 +50,7 @@ export class LeasedTask {
     return execution;
   }
 
-  #execute(context: TaskContext): Promise<unknown> {
+  async #execute(context: TaskContext): Promise<unknown> {
     const { resource, lease } = this.#settings;
     // `execute()` is not asked about anywhere: it comes here without an election and without a tick.
     const tick = context.execution?.reason === 'scheduled' ? context.date : null;

@@ -78,8 +78,15 @@ const REFUSED: Readonly<Record<string, string>> = {
   startTimeout: 'has no effect on a task that is a function; leave it out',
 };
 
-function duration(option: string): z.ZodType<number | undefined> {
-  return z.unknown().transform((value) => (value === undefined ? undefined : parseDuration(option, value)));
+function duration(option: string): z.ZodType<number> {
+  return z.unknown().transform((value) => parseDuration(option, value));
+}
+
+function named(option: string, check: (option: string, name: unknown) => asserts name is string): z.ZodType<string> {
+  return z.unknown().transform((name) => {
+    check(option, name);
+    return name;
+  });
 }
 
 const milliseconds = z.number('must be a number of milliseconds').int('must be whole').min(0, 'must not be negative');
@@ -90,25 +97,15 @@ const fence = z.custom<Fence>(
 );
 
 const leaseSchema = z.strictObject({
-  resource: z
-    .unknown()
-    .transform((resource) => {
-      if (resource === undefined) return undefined;
-      checkResourceName('lease.resource', resource);
-      return resource;
-    }),
-  ttl: duration('lease.ttl'),
+  resource: named('lease.resource', checkResourceName).optional(),
+  ttl: duration('lease.ttl').optional(),
   fences: z.array(fence, 'must be an array of fences').optional(),
   activate: z.enum(['before', 'on-write'], "must be 'before' or 'on-write'").optional(),
-  maxHold: duration('lease.maxHold'),
+  maxHold: duration('lease.maxHold').optional(),
 });
 
 const taskSchema = z.strictObject({
-  name: z.unknown().transform((name) => {
-    if (name === undefined) throw new ConfigError('name', 'is missing; a job has the same name in every process');
-    checkJobName('name', name);
-    return name;
-  }),
+  name: named('name', checkJobName),
   timezone: z.string('must be a string').optional(),
   timeZone: z.string('must be a string').optional(),
   noOverlap: z
@@ -120,17 +117,19 @@ const taskSchema = z.strictObject({
   suppressMissedWarning: z.boolean('must be true or false').optional(),
   logger: z.custom<NonNullable<TaskOptions['logger']>>((value) => typeof value === 'object' && value !== null, 'must be a logger of node-cron').optional(),
   unref: z.boolean('must be true or false').optional(),
-  startingDeadline: duration('startingDeadline').refine((ms) => ms === undefined || ms < 1e15, 'must not be Infinity'),
+  startingDeadline: duration('startingDeadline').refine((ms) => ms < 1e15, 'must not be Infinity').optional(),
   lease: leaseSchema.optional(),
   distributedLease: milliseconds.optional(),
 });
 
 /** Throws `ConfigError` for the first option that is missing, unknown or cannot work. */
 export function parseTaskOptions(options: LeasedTaskOptions): TaskSettings {
+  const unchecked = options as object as Readonly<Record<string, unknown>> | undefined;
   for (const [option, why] of Object.entries(REFUSED)) {
-    if ((options as Partial<Record<string, unknown>> | undefined)?.[option] !== undefined) throw new ConfigError(option, why);
+    if (unchecked?.[option] !== undefined) throw new ConfigError(option, why);
   }
-  const { name, timeZone, startingDeadline, lease = {}, distributedLease, ...rest } = parseOptions(taskSchema, options ?? {});
+  if (unchecked?.['name'] === undefined) throw new ConfigError('name', 'is missing; give the job one, the same in every process');
+  const { name, timeZone, startingDeadline, lease, distributedLease, ...rest } = parseOptions(taskSchema, options);
   const timezone = parseTimezone(rest.timezone, timeZone);
   const startingDeadlineMs = startingDeadline ?? DEFAULT_STARTING_DEADLINE_MS;
   const maxRandomDelayMs = rest.maxRandomDelay ?? 0;
@@ -140,10 +139,10 @@ export function parseTaskOptions(options: LeasedTaskOptions): TaskSettings {
       `${maxRandomDelayMs} ms is more than startingDeadline (${startingDeadlineMs} ms), so runs could begin too late; raise startingDeadline`,
     );
   }
-  if (lease.ttl !== undefined && distributedLease !== undefined && lease.ttl !== distributedLease) {
-    throw new ConfigError('distributedLease', `${distributedLease} ms and lease.ttl ${lease.ttl} ms are the same option; give one`);
+  const { resource = name, ttl = distributedLease, ...others } = lease ?? {};
+  if (distributedLease !== undefined && ttl !== distributedLease) {
+    throw new ConfigError('distributedLease', `${distributedLease} ms and lease.ttl ${ttl} ms are the same option; give one`);
   }
-  const { resource = name, ttl = distributedLease, ...others } = lease;
   return {
     name,
     resource,

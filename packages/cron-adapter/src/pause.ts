@@ -1,13 +1,20 @@
 import type { Clock } from '@leasehold/core';
 
-/** Resolves after `ms`, or as soon as `signal` aborts. Does not keep the process alive: the schedule does. */
-export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+export interface PauseOptions {
+  /** Ends it early. */
+  readonly signal?: AbortSignal;
+  /** Whether it keeps the process alive. */
+  readonly ref: boolean;
+}
+
+/** Resolves after `ms`, or as soon as the signal aborts. */
+export function pause(clock: Clock, ms: number, { signal, ref }: PauseOptions): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted === true) {
       resolve();
       return;
     }
-    const timer = clock.setTimer(ms, end, { ref: false });
+    const timer = clock.setTimer(ms, end, { ref });
     function end(): void {
       timer.clear();
       signal?.removeEventListener('abort', end);

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../clock.ts';
+import { LeaseholdError } from '../errors.ts';
 import { clamp } from './term.ts';
 import { within } from './within.ts';
 
@@ -12,6 +13,11 @@ interface Errand {
   again: boolean;
   tries: number;
   timer: Timer | undefined;
+}
+
+/** Nothing of ours is there: asking again gives the same answer. */
+function isFinal(error: unknown): boolean {
+  return LeaseholdError.is(error, 'FOREIGN_KEY') || LeaseholdError.is(error, 'CONFIG');
 }
 
 /**
@@ -64,10 +70,14 @@ export class Settler {
     try {
       await errand.send();
       this.#finish(errand, true);
-    } catch {
-      // Whatever the reason, the remedy is the same: later again. Its first failure was reported by whoever began it.
+    } catch (error) {
+      // Its first failure was reported by whoever began it.
       errand.sending = false;
       if (!this.#errands.has(errand)) return;
+      if (isFinal(error)) {
+        this.#finish(errand, false);
+        return;
+      }
       const pauseMs = errand.again ? 0 : clamp(100 * 2 ** errand.tries++, 100, 5000);
       errand.again = false;
       const leftMs = errand.untilMs - this.#clock.monotonicMs();

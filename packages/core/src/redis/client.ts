@@ -44,8 +44,8 @@ interface IoredisCluster extends IoredisClient {
 export type RedisSource = string | IoredisClient | Readonly<Record<string, unknown>>;
 
 interface IoredisModule {
-  readonly Redis: (new (options: Readonly<Record<string, unknown>>) => IoredisRedis) &
-    (new (url: string, options: Readonly<Record<string, unknown>>) => IoredisRedis);
+  /** What comes first wins. */
+  readonly Redis: new (options: Readonly<Record<string, unknown>>, url?: string) => IoredisRedis;
   readonly Command: IoredisCommandClass;
 }
 
@@ -68,15 +68,18 @@ export function checkSource(source: unknown): asserts source is RedisSource {
     if (!URL.canParse(source) || !/^rediss?:$/.test(new URL(source).protocol)) {
       throw new ConfigError('connection', 'is no URL of the form redis://host:port or rediss://host:port');
     }
+    refuseKeyPrefix(new URL(source).searchParams.get('keyPrefix'));
     return;
   }
   if (typeof source !== 'object' || source === null) {
     throw new ConfigError('connection', `must be a URL, ioredis options or an ioredis client, not ${typeof source}`);
   }
-  const options = isClient(source) ? source.options : (source as { readonly keyPrefix?: unknown });
-  if (options.keyPrefix !== undefined && options.keyPrefix !== '' && options.keyPrefix !== null) {
-    throw new ConfigError('connection', "has a keyPrefix; remove it and use Leasehold's own option `prefix` instead");
-  }
+  refuseKeyPrefix((isClient(source) ? source.options : (source as { readonly keyPrefix?: unknown })).keyPrefix);
+}
+
+function refuseKeyPrefix(keyPrefix: unknown): void {
+  if (keyPrefix === undefined || keyPrefix === null || keyPrefix === '') return;
+  throw new ConfigError('connection', "has a keyPrefix; remove it and use Leasehold's own option `prefix` instead");
 }
 
 /** `redis 127.0.0.1:6379`, never with credentials. */
@@ -134,7 +137,7 @@ export async function ownClient(source: RedisSource, connectTimeoutMs: number): 
     retryStrategy: retryDelayMs,
     reconnectOnError: null,
     // We have deadlines of our own, and these two would replay or cut.
-    commandTimeout: undefined,
+    commandTimeout: null,
     socketTimeout: undefined,
     // How long a half-closed socket may linger once we have given it up.
     disconnectTimeout: 500,
@@ -161,7 +164,7 @@ export async function ownClient(source: RedisSource, connectTimeoutMs: number): 
   }
   if (isClient(source)) return lean((source as IoredisRedis).duplicate(overrides));
   const { Redis } = await importIoredis();
-  return lean(typeof source === 'string' ? new Redis(source, overrides) : new Redis({ ...source, ...overrides }));
+  return lean(typeof source === 'string' ? new Redis(overrides, source) : new Redis({ ...source, ...overrides }));
 }
 
 /** Short, capped, and not the same for everybody. */

@@ -336,7 +336,7 @@ function openTurn(state: ResourceState, ttlMs: number, nowUs: number): Omit<Deci
     const claimMs = Math.min(Math.max(ttlMs / 10, 50), 500);
     const messages: Message[] = [];
     if (head.channel !== '') messages.push({ channel: head.channel, kind: 'go' });
-    if (second !== undefined && second.channel !== '') messages.push({ channel: second.channel, kind: 'look' });
+    if (second !== undefined && second.liveUntilUs > nowUs && second.channel !== '') messages.push({ channel: second.channel, kind: 'look' });
     const turn = { leaseId: head.leaseId, claimMs, untilUs: nowUs + claimMs * 1000 };
     return { state: { ...state, queue, turn }, messages };
   }

@@ -59,10 +59,10 @@ export function claimTick(
   return next;
 }
 
-/** Writes how the work ended, if `leaseId` still has the claim; it may have lost its lease. */
+/** Writes how the work ended, once, if `leaseId` still has the claim; it may have lost its lease. */
 export function endTick(ticks: Ticks, job: string | undefined, leaseId: string, outcome: Outcome): Ticks {
   const stored = job === undefined ? undefined : ticks.get(job);
-  if (job === undefined || stored === undefined || stored.leaseId !== leaseId) return ticks;
+  if (job === undefined || stored?.leaseId !== leaseId || stored.status !== 'claimed') return ticks;
   const next = new Map(ticks);
   if (outcome !== 'not-started') next.set(job, { ...stored, status: outcome });
   else if (stored.previous === null) next.delete(job);

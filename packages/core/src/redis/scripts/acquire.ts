@@ -1,8 +1,8 @@
 import type { AcquireReply, AcquireRequest } from '../../store/store.ts';
 import { logKey, parkedKey, queueKey, tickKey, waitersKey } from '../keys.ts';
 import { MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
-import { CLOCK, EFFECTS, KEEP, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
-import { foreign, numberAt, type Fields } from './reply.ts';
+import { EFFECTS, note, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
+import { fieldsOf, foreign, numberAt, type Fields } from './reply.ts';
 
 /**
  * KEYS  1 record · 2 queue · 3 waiters · 4 parked · 5 log · 6 tick (only with a tick request)
@@ -20,117 +20,119 @@ import { foreign, numberAt, type Fields } from './reply.ts';
  *
  * The only script that may run out of memory, and the only one by which one becomes owner.
  */
-const lua = `#!lua
-${CLOCK}${RECORD}${WAITING}${TICK}${EFFECTS}
-local ttl_ms, floor, replaces = tonumber(ARGV[4]), tonumber(ARGV[7]), ARGV[8]
-
+const lua = `#!lua${RECORD}${WAITING}${TICK}
 -- A deadline farther ahead than it can have been set: the clock went back.
-if present and expires > now + ttl * 1000 then
+if expires > now + ttl * 1000 then
   expires = now + ttl * 1000
-  redis.call('HSET', rec, 'expires_us', f(expires))
+  redis.call('HSET', rec, 'expires_us', f('%.0f', expires))
 end
-
 if cancelled ~= '' then
-  local till = string.match(' ' .. cancelled, ' ' .. string.gsub(id, '%W', '%%%0') .. ':(%d+)')
-  if till and tonumber(till) > now then return id .. ' cancelled 0' end
+  for name, till in string.gmatch(cancelled, '(%S+):(%d+)') do
+    if name == id and tonumber(till) > now then return id .. ' cancelled 0' end
+  end
 end
 local held = owner ~= '' and expires > now
-if lease_id == id and present then
-  if held then return id .. ' granted 0 ' .. f(token) .. ' ' .. f(expires - now) .. ' 1' end
+if lease_id == id then
+  if held then return id .. ' granted 0 ' .. r[3] .. ' ' .. f('%.0f', expires - now) .. ' 1' end
   return id .. ' spent 0'
 end
-local highest = math.max(token, floor)
-if highest >= now + 86400000000 then return id .. ' out-of-range 0 ' .. f(highest) end
+local highest = math.max(token, tonumber(ARGV[7]))
+if highest >= now + 86400000000 then return id .. ' out-of-range 0 ' .. f('%.0f', highest) end
 
-local replacing = replaces ~= '' and held and lease_id == replaces and revoked ~= replaces
+local replacing = held and ARGV[8] ~= '' and lease_id == ARGV[8] and redis.call('HGET', rec, 'revoked') ~= lease_id
 local tick_carried = false
 if KEYS[6] then
   local at = tonumber(ARGV[11])
-  tick_carried = replacing and tick_at == at and tick_lease == replaces
+  tick_carried = replacing and tick_at == at and tick_lease == ARGV[8]
   if not tick_carried then
     if tick_at and tick_at > at then return id .. ' tick 0 superseded 0' end
     if tick_at == at and (tick_status == 'done' or ARGV[14] ~= '1') then return id .. ' tick 0 already-ran 0' end
     if now > (at + ARGV[12]) * 1000 then return id .. ' tick 0 too-late 0' end
-    if at * 1000 > now + ARGV[13] * 1000 then return id .. ' tick 0 clock-ahead ' .. f(at * 1000 - now) end
+    if at * 1000 > now + ARGV[13] * 1000 then return id .. ' tick 0 clock-ahead ' .. f('%.0f', at * 1000 - now) end
   end
 end
 
-local function grant()
-  local number = f(math.max(highest + 1, now))
-  if owner ~= '' then
-    local ended = held and now or expires
-    redis.call('HSET', rec, 'prev_owner', owner, 'prev_token', f(token), 'prev_end', f(ended),
-      'prev_reason', held and 'replaced' or 'expired')
-    if not held then note('expired', owner, token, ended) end
+if not replacing and (held or others or not present and ARGV[10] ~= '0') then
+  -- Somebody has it, or waits, or may have had it before the server lost its data.
+  ${QUEUE}
+  local function lasting(key, ms)
+    redis.call('PEXPIRE', key, ms, 'NX')
+    redis.call('PEXPIRE', key, ms, 'GT')
   end
-  local at = f(now)
-  redis.call('HSET', rec, 'owner', ARGV[2], 'owner_json', ARGV[3], 'lease_id', id, 'fencing_token', number,
-    'ttl_ms', ARGV[4], 'acquired_us', at, 'extended_us', at, 'expires_us', f(now + ttl_ms * 1000), 'extensions', '0')
-  if turn ~= '' or revoked ~= '' then redis.call('HDEL', rec, 'turn', 'turn_until_us', 'revoked') end
-  if stored then redis.call('PERSIST', rec) end
-  if others then
-    redis.call('ZREM', KEYS[2], id)
-    redis.call('HDEL', KEYS[3], id)
-  end
-  if KEYS[6] then
-    if tick_at and not tick_carried then
-      local p = redis.call('HMGET', KEYS[6], 'at', 'status', 'lease_id', 'fencing_token', 'owner')
-      redis.call('HSET', KEYS[6], 'prev_at', p[1], 'prev_status', p[2], 'prev_lease_id', p[3],
-        'prev_token', p[4] or '', 'prev_owner', p[5] or '')
+  local function stand(reason, remaining, holder_token, holder)
+    local position, lasts = -1, 3 * ARGV[9]
+    local life = f('%.0f', now + lasts * 1000) .. ' ' .. f('%.0f', lasts)
+    if ARGV[5] == 'wait' then
+      if not redis.call('ZSCORE', KEYS[2], id) then
+        local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2]
+        redis.call('ZADD', KEYS[2], f('%.0f', math.max(now, (last or 0) + 1)), id)
+      end
+      redis.call('HSET', KEYS[3], id, life .. ' ' .. ARGV[6])
+      lasting(KEYS[2], f('%.0f', 2 * lasts))
+      lasting(KEYS[3], f('%.0f', 2 * lasts))
+      position = redis.call('ZRANK', KEYS[2], id)
+    elseif ARGV[5] == 'park' and ARGV[6] ~= '' then
+      redis.call('HSET', KEYS[4], ARGV[6], life)
+      lasting(KEYS[4], f('%.0f', 2 * lasts))
     end
-    redis.call('HSET', KEYS[6], 'at', ARGV[11], 'status', 'claimed', 'lease_id', id, 'fencing_token', number,
-      'owner', ARGV[2])
+    ${EFFECTS}
+    return id .. ' no ' .. failed .. ' ' .. reason .. ' ' .. f('%.0f', remaining) .. ' ' .. position .. ' ' ..
+      holder_token .. ' ' .. holder
   end
-  return id .. ' granted ' .. failed() .. ' ' .. number .. ' ' .. f(ttl_ms * 1000) .. ' 0'
-end
 
-if replacing then return grant() end
-if not others and not held and (present or ARGV[10] == '0') then return grant() end
-
--- From here on somebody is in the way, or waits.
-${KEEP}${QUEUE}
-local function stand(reason, remaining, holder_token, holder)
-  local mode, position = ARGV[5], -1
-  local lasts = 3 * ARGV[9]
-  local life = f(now + lasts * 1000) .. ' ' .. f(lasts)
-  local function lasting(key)
-    redis.call('PEXPIRE', key, f(2 * lasts), 'NX')
-    redis.call('PEXPIRE', key, f(2 * lasts), 'GT')
+  if held then return stand('held', expires - now, r[3], owner) end
+  if not present then
+    if ARGV[10] ~= '0' then return stand('quarantine', ARGV[10] * 1000, '0', '') end
+    ttl = tonumber(ARGV[4])
   end
-  if mode == 'wait' then
-    if not redis.call('ZSCORE', KEYS[2], id) then
-      local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2]
-      redis.call('ZADD', KEYS[2], f(math.max(now, (last or 0) + 1)), id)
+  local first = head()
+  if first and first ~= id then
+    local turn_until = now + claim_ms() * 1000
+    if turn == first then
+      local kept = tonumber(redis.call('HGET', rec, 'turn_until_us') or '') or now
+      if kept > turn_until then
+        redis.call('HSET', rec, 'turn_until_us', f('%.0f', turn_until))
+      else
+        turn_until = kept
+      end
+      -- A missed turn opens the resource to whoever asks, so that turns never cascade.
+      if turn_until <= now then
+        redis.call('ZREM', KEYS[2], first)
+        redis.call('HDEL', KEYS[3], first)
+        first = nil
+      end
+    else
+      open_turn()
     end
-    redis.call('HSET', KEYS[3], id, life .. ' ' .. ARGV[6])
-    lasting(KEYS[2])
-    lasting(KEYS[3])
-    position = redis.call('ZRANK', KEYS[2], id)
-  elseif mode == 'park' and ARGV[6] ~= '' then
-    redis.call('HSET', KEYS[4], ARGV[6], life)
-    lasting(KEYS[4])
+    if first then return stand('turn', turn_until - now, '0', '') end
   end
-  return id .. ' no ' .. failed() .. ' ' .. reason .. ' ' .. f(math.max(remaining, 0)) .. ' ' .. position .. ' ' ..
-    f(holder_token) .. ' ' .. holder
 end
 
-if not present and ARGV[10] ~= '0' then return stand('quarantine', ARGV[10] * 1000, 0, '') end
-if held then return stand('held', expires - now, token, owner) end
-if not present then ttl = ttl_ms end
-local first = head()
-if not first or first == id then return grant() end
-if turn == first then
-  if turn_until > now + claim_ms() * 1000 then
-    turn_until = now + claim_ms() * 1000
-    redis.call('HSET', rec, 'turn_until_us', f(turn_until))
-  end
-  if turn_until > now then return stand('turn', turn_until - now, 0, '') end
-  redis.call('ZREM', KEYS[2], first)
-  redis.call('HDEL', KEYS[3], first)
-  return grant()
+local number, at = f('%.0f', math.max(highest + 1, now)), f('%.0f', now)
+if owner ~= '' then
+  redis.call('HSET', rec, 'prev_owner', owner, 'prev_token', r[3], 'prev_end', f('%.0f', held and now or expires),
+    'prev_reason', held and 'replaced' or 'expired', 'revoked', '')
+  if not held then ${note('expired', 'owner', 'token', 'expires')} end
 end
-open_turn()
-return stand('turn', turn_until - now, 0, '')
+redis.call('HSET', rec, 'owner', ARGV[2], 'owner_json', ARGV[3], 'lease_id', id, 'fencing_token', number,
+  'ttl_ms', ARGV[4], 'acquired_us', at, 'extended_us', at, 'expires_us', f('%.0f', now + ARGV[4] * 1000), 'extensions', '0')
+if stored then redis.call('PERSIST', rec) end
+if turn ~= '' then redis.call('HDEL', rec, 'turn', 'turn_until_us') end
+if others then
+  redis.call('ZREM', KEYS[2], id)
+  redis.call('HDEL', KEYS[3], id)
+end
+if KEYS[6] then
+  if tick_at and not tick_carried then
+    local p = redis.call('HMGET', KEYS[6], 'at', 'status', 'lease_id', 'fencing_token', 'owner')
+    redis.call('HSET', KEYS[6], 'prev_at', p[1], 'prev_status', p[2], 'prev_lease_id', p[3],
+      'prev_token', p[4] or '', 'prev_owner', p[5] or '')
+  end
+  redis.call('HSET', KEYS[6], 'at', ARGV[11], 'status', 'claimed', 'lease_id', id, 'fencing_token', number,
+    'owner', ARGV[2])
+end
+${EFFECTS}
+return id .. ' granted ' .. failed .. ' ' .. number .. ' ' .. f('%.0f', ARGV[4] * 1000) .. ' 0'
 `;
 
 export const acquireScript: Script = script('acquire', lua);
@@ -166,7 +168,8 @@ export function acquireArgs(record: string, request: AcquireRequest): ScriptArgs
   return args;
 }
 
-export function acquireReply(fields: Fields, args: ScriptArgs, request: AcquireRequest): AcquireReply {
+export function acquireReply(reply: unknown, args: ScriptArgs, request: AcquireRequest): AcquireReply {
+  const fields = fieldsOf(acquireScript, reply, request.leaseId);
   switch (fields[0]) {
     case 'granted':
       return {

@@ -1,8 +1,8 @@
 import type { CancelReply, CancelRequest } from '../../store/store.ts';
 import { logKey, parkedKey, queueKey, tickKey, waitersKey } from '../keys.ts';
 import { MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
-import { CLOCK, EFFECTS, END_TICK, KEEP, QUEUE, RECORD, TENURE, TICK, WAITING } from './lua.ts';
-import { foreign, type Fields } from './reply.ts';
+import { EFFECTS, END_TENURE, END_TICK, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
+import { fieldsOf, foreign } from './reply.ts';
 
 /**
  * KEYS  1 record · 2 queue · 3 waiters · 4 parked · 5 log · 6 tick (only with a job)
@@ -11,10 +11,7 @@ import { foreign, type Fields } from './reply.ts';
  *
  * A tombstone is `<leaseId>:<until, µs>`; at most 8 in the record's field `cancelled`, separated by spaces, oldest first.
  */
-const lua = `#!lua flags=allow-oom
-${CLOCK}${RECORD}${WAITING}${TICK}
-local outcome = ARGV[2]
-${END_TICK}${EFFECTS}${KEEP}${QUEUE}${TENURE}
+const lua = `#!lua flags=allow-oom${RECORD}${WAITING}${TICK}${END_TICK}${QUEUE}
 if others then
   redis.call('ZREM', KEYS[2], id)
   redis.call('HDEL', KEYS[3], id)
@@ -24,19 +21,22 @@ if ARGV[4] ~= '0' then
   for name, till in string.gmatch(cancelled, '(%S+):(%d+)') do
     if name ~= id and tonumber(till) > now then kept[#kept + 1] = name .. ':' .. till end
   end
-  kept[#kept + 1] = id .. ':' .. f(now + ARGV[4] * 1000)
+  kept[#kept + 1] = id .. ':' .. f('%.0f', now + ARGV[4] * 1000)
   keep('cancelled', table.concat(kept, ' ', math.max(#kept - 7, 1)))
 end
 if present and lease_id == id and owner ~= '' then
-  local held = end_tenure(tonumber(ARGV[3]))
-  return id .. (held and ' ended ' or ' nothing ') .. failed()
+  ${END_TENURE}
+  if others or turn ~= '' then open_turn() end
+  ${EFFECTS}
+  return id .. (held and ' ended ' or ' nothing ') .. failed
 end
 if turn == id then
   turn = ''
   redis.call('HDEL', rec, 'turn', 'turn_until_us')
   open_turn()
 end
-return id .. ' nothing ' .. failed()
+${EFFECTS}
+return id .. ' nothing ' .. failed
 `;
 
 export const cancelScript: Script = script('cancel', lua);
@@ -57,7 +57,8 @@ export function cancelArgs(record: string, request: CancelRequest): ScriptArgs {
   return args;
 }
 
-export function cancelReply(fields: Fields, args: ScriptArgs, request: CancelRequest): CancelReply {
+export function cancelReply(reply: unknown, args: ScriptArgs, request: CancelRequest): CancelReply {
+  const fields = fieldsOf(cancelScript, reply, request.leaseId);
   if (fields[0] === 'ended' || fields[0] === 'nothing') return { kind: fields[0] };
   if (fields[0] === 'foreign') throw foreign(fields, args, request.resource);
   throw new MalformedReply(cancelScript, fields);

@@ -1,6 +1,5 @@
 import type { ExtendItem, ExtendVerdict } from '../../store/store.ts';
 import { keyOf, MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
-import { CLOCK } from './lua.ts';
 import { isLossReason } from './reply.ts';
 
 /**
@@ -14,7 +13,9 @@ import { isLossReason } from './reply.ts';
  * record at a time.
  */
 const lua = `#!lua flags=allow-oom
-${CLOCK}
+local function f(n) return string.format('%.0f', n) end
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
 local function verdict(rec, id, ttl_ms)
   local r = redis.pcall('HMGET', rec, 'owner', 'lease_id', 'fencing_token', 'ttl_ms', 'expires_us', 'revoked', 'extensions')
   if r.err then return string.find(r.err, 'WRONGTYPE', 1, true) and 'foreign' or 'unknown' end

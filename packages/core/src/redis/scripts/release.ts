@@ -1,27 +1,29 @@
 import type { ReleaseReply, ReleaseRequest } from '../../store/store.ts';
 import { logKey, parkedKey, queueKey, tickKey, waitersKey } from '../keys.ts';
 import { MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
-import { CLOCK, EFFECTS, END_TICK, KEEP, QUEUE, RECORD, TENURE, TICK, WAITING } from './lua.ts';
-import { foreign, isLossReason, type Fields } from './reply.ts';
+import { EFFECTS, END_TENURE, END_TICK, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
+import { fieldsOf, foreign, isLossReason } from './reply.ts';
 
 /**
  * KEYS  1 record · 2 queue · 3 waiters · 4 parked · 5 log · 6 tick (only with a job)
  * ARGV  1 leaseId · 2 outcome: done, failed, aborted, not-started · 3 floor, a token
  * Reply <leaseId> released <failed> · <leaseId> lost <failed> <reason> · <leaseId> foreign <failed> <index> <type>
  */
-const lua = `#!lua flags=allow-oom
-${CLOCK}${RECORD}${WAITING}${TICK}
-local outcome = ARGV[2]
-${END_TICK}
+const lua = `#!lua flags=allow-oom${RECORD}${WAITING}${TICK}${END_TICK}
 if not present then return id .. ' lost 0 missing' end
 if lease_id ~= id then return id .. ' lost 0 superseded' end
 if owner == '' then
   local how = redis.call('HGET', rec, 'prev_reason')
   return id .. ' lost 0 ' .. (how == 'force-released' and how or 'released')
 end
-${EFFECTS}${KEEP}${QUEUE}${TENURE}
-if end_tenure(tonumber(ARGV[3])) then return id .. ' released ' .. failed() end
-return id .. ' lost ' .. failed() .. ' expired'
+${END_TENURE}
+if others or turn ~= '' then
+  ${QUEUE}
+  open_turn()
+end
+${EFFECTS}
+if held then return id .. ' released ' .. failed end
+return id .. ' lost ' .. failed .. ' expired'
 `;
 
 export const releaseScript: Script = script('release', lua);
@@ -42,7 +44,8 @@ export function releaseArgs(record: string, request: ReleaseRequest): ScriptArgs
   return args;
 }
 
-export function releaseReply(fields: Fields, args: ScriptArgs, request: ReleaseRequest): ReleaseReply {
+export function releaseReply(reply: unknown, args: ScriptArgs, request: ReleaseRequest): ReleaseReply {
+  const fields = fieldsOf(releaseScript, reply, request.leaseId);
   const reason = fields[2];
   if (fields[0] === 'released') return { kind: 'released' };
   if (fields[0] === 'lost' && isLossReason(reason)) return { kind: 'lost', reason };

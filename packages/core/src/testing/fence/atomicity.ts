@@ -34,6 +34,16 @@ async function countFenced(fences: readonly FenceContext<unknown>[]): Promise<vo
   expect(await context.entries()).toEqual(expected);
 }
 
+async function settledOrStale(write: Promise<unknown>): Promise<'written' | 'stale'> {
+  try {
+    await write;
+    return 'written';
+  } catch (error) {
+    if (!LeaseholdError.is(error, 'STALE_TOKEN')) throw error;
+    return 'stale';
+  }
+}
+
 /** Check and data in one step, and how a fence speaks with the lease. */
 export const atomicityCases: readonly FenceCase[] = [
   {
@@ -53,22 +63,15 @@ export const atomicityCases: readonly FenceCase[] = [
       const [earlier, later] = [await context.grant(), await context.grant()];
       await context.fence.activate(earlier);
       let activation: Promise<void> | undefined;
-      const write = context.fence
-        .write(earlier, async (tx) => {
+      const write = settledOrStale(
+        context.fence.write(earlier, async (tx) => {
           await context.subject.append(tx, context.resource, 'earlier');
           // Not awaited here: a fence may let it wait for this write, or refuse this write.
           activation = context.fence.activate(later);
           for (let pause = 0; pause < 5; pause++) await yieldOnce();
-        })
-        .then(
-          () => 'written',
-          (error: unknown) => {
-            if (LeaseholdError.is(error, 'STALE_TOKEN')) return 'stale';
-            throw error;
-          },
-        );
+        }),
+      );
       let atActivation: readonly string[] | undefined;
-      await context.fence.highest(context.resource);
       while (activation === undefined) await yieldOnce();
       const activated = activation.then(async () => {
         atActivation = await context.entries();
@@ -84,13 +87,9 @@ export const atomicityCases: readonly FenceCase[] = [
     needs: [],
     async run(context) {
       const grant = await context.grant();
-      let seal: Promise<void> | undefined;
-      const write = context.append(grant, 'before the seal').then(
-        () => ['before the seal'],
-        () => [],
-      );
-      seal = context.fence.seal(context.resource, grant.fencingToken);
-      const [written] = await Promise.all([write, seal]);
+      const write = settledOrStale(context.append(grant, 'before the seal'));
+      const [outcome] = await Promise.all([write, context.fence.seal(context.resource, grant.fencingToken)]);
+      const written = outcome === 'written' ? ['before the seal'] : [];
       expect(await context.entries()).toEqual(written);
       await context.stale(context.append(grant, 'after the seal'), { fencingToken: grant.fencingToken, leaseId: null });
       expect(await context.entries()).toEqual(written);

@@ -221,6 +221,7 @@ export const ownershipCases: readonly StoreCase[] = [
       expect(await context.release(leaseId)).toEqual({ kind: 'lost', reason: 'released' });
       expect(await context.record()).toEqual({ ...record, nowUs: expect.any(Number) });
       await context.grant();
+      expect((await context.record()).previous).toEqual(record.previous);
     },
   },
   {

@@ -95,6 +95,23 @@ export const waitingCases: readonly StoreCase[] = [
     },
   },
   {
+    name: 'a waiter that missed its turn and asks again gets another',
+    needs: [],
+    async run(context) {
+      const [holder, first] = await queueUp(context, { ttlMs: 500 }, [{}]);
+      await context.release(holder);
+      const newcomer = newLeaseId();
+      await context.until('the end of the turn', async () => {
+        const { kind } = await context.acquire({ leaseId: newcomer, ttlMs: 2_000 });
+        return kind === 'granted' ? true : undefined;
+      });
+      expect(await first?.ask()).toMatchObject({ kind: 'queued', reason: 'held', position: 0 });
+      await context.release(newcomer);
+      expect(await context.acquire()).toMatchObject({ kind: 'busy', reason: 'turn' });
+      expect(await first?.ask()).toMatchObject({ kind: 'granted' });
+    },
+  },
+  {
     name: 'a head that comes late, before anybody else, still gets the resource',
     needs: [],
     async run(context) {
@@ -146,14 +163,45 @@ export const waitingCases: readonly StoreCase[] = [
     },
   },
   {
+    name: 'waiters that no longer ask are passed over after an expiry, too',
+    needs: [],
+    async run(context) {
+      const dead = { waitRefreshMs: 30 };
+      const [, , , alive] = await queueUp(context, { ttlMs: 150 }, [dead, dead, {}]);
+      await context.expired();
+      expect(await context.acquire()).toMatchObject({ kind: 'busy', reason: 'turn' });
+      expect(await alive?.ask()).toMatchObject({ kind: 'granted' });
+      expect((await context.record()).waiting).toBe(0);
+    },
+  },
+  {
     name: 'a queue of dead waiters keeps nobody out',
     needs: [],
     async run(context) {
       const dead = { waitRefreshMs: 30 };
-      const [holder] = await queueUp(context, {}, [dead, dead, dead]);
-      await context.pass(120);
+      for (const end of ['release', 'expiry'] as const) {
+        const each = Object.assign(context.over(context.store), { resource: unique(end) });
+        const [holder] = await queueUp(each, { ttlMs: 150 }, [dead, dead, dead]);
+        if (end === 'expiry') {
+          await each.expired();
+        } else {
+          await each.extend(holder);
+          await each.pass(120);
+          await each.release(holder);
+        }
+        await each.grant();
+      }
+    },
+  },
+  {
+    name: 'a waiter keeps its place for three refreshes',
+    needs: [],
+    async run(context) {
+      const [holder, first] = await queueUp(context, {}, [{ waitRefreshMs: 200 }]);
+      await context.pass(300);
       await context.release(holder);
-      await context.grant();
+      expect(await context.acquire()).toMatchObject({ kind: 'busy', reason: 'turn' });
+      expect(await first?.ask()).toMatchObject({ kind: 'granted' });
     },
   },
   {
@@ -193,6 +241,19 @@ export const waitingCases: readonly StoreCase[] = [
     async run(context) {
       const [holder, first] = await queueUp(context, {}, [{}]);
       expect(await context.cancel(holder, { tombstoneMs: 60_000 })).toEqual({ kind: 'ended' });
+      expect(await context.acquire()).toMatchObject({ kind: 'busy', reason: 'turn' });
+      expect(await first?.ask()).toMatchObject({ kind: 'granted' });
+    },
+  },
+  {
+    name: 'cancel of an owner that ran out frees the resource, and opens the turn of the head',
+    needs: [],
+    async run(context) {
+      const [holder, first] = await queueUp(context, { ttlMs: 120 }, [{}]);
+      await context.expired();
+      await context.cancel(holder);
+      expect(await context.record()).toMatchObject({ state: 'free', previous: { reason: 'expired' } });
+      expect(await context.acquire({ leaseId: holder })).toEqual({ kind: 'spent' });
       expect(await context.acquire()).toMatchObject({ kind: 'busy', reason: 'turn' });
       expect(await first?.ask()).toMatchObject({ kind: 'granted' });
     },
@@ -250,12 +311,30 @@ export const waitingCases: readonly StoreCase[] = [
     },
   },
   {
+    name: 'a waiter that is cancelled in its turn passes the word on',
+    needs: ['messages'],
+    async run(context) {
+      const ear = await listen(context);
+      const parked = await listen(context);
+      const [holder, first, second] = await queueUp(context, {}, [{}, { channel: ear.channel }]);
+      await context.acquire({ mode: 'park', channel: parked.channel });
+      await context.release(holder);
+      await context.cancel(first?.leaseId ?? '');
+      await context.until('the message', () => (ear.heard.includes('go') ? true : undefined));
+      expect(parked.heard).toEqual([]);
+      await context.cancel(second?.leaseId ?? '');
+      expect(await context.until('the message', () => parked.heard[0])).toBe('free');
+    },
+  },
+  {
     name: 'a parked process is told once, and only when nobody waits',
     needs: ['messages'],
     async run(context) {
       const ear = await listen(context);
       const [holder, first] = await queueUp(context, {}, [{}]);
-      expect(await context.acquire({ mode: 'park', channel: ear.channel })).toMatchObject({ kind: 'busy' });
+      for (let time = 0; time < 2; time++) {
+        expect(await context.acquire({ mode: 'park', channel: ear.channel })).toMatchObject({ kind: 'busy' });
+      }
       await context.release(holder);
       expect(await first?.ask()).toMatchObject({ kind: 'granted' });
       await context.pass(50);

@@ -1,0 +1,67 @@
+import { ConfigError, LeaseManager } from '@leasehold/core';
+import { redisStore } from '@leasehold/core/redis';
+
+interface Shared {
+  readonly manager: LeaseManager;
+  users: number;
+}
+
+export interface SharedManager {
+  readonly manager: LeaseManager;
+  /** Begins one use. What it returns ends it; the last one closes the manager. */
+  join(): (force: boolean) => Promise<void>;
+}
+
+const shared = new WeakMap<object, Shared>();
+
+/**
+ * The manager of a worker that was given none: one for each `connection`, however many workers have it, on connections of
+ * its own. BullMQ's connection is no place for leases: a command there outlives an outage and is carried out much later.
+ * It connects to nothing before its first lease.
+ */
+export function shareManager(connection: unknown): SharedManager {
+  checkConnection(connection);
+  const its = shared.get(connection) ?? { manager: new LeaseManager({ store: redisStore(sourceOf(connection)) }), users: 0 };
+  shared.set(connection, its);
+  return { manager: its.manager, join: () => join(connection, its) };
+}
+
+function join(connection: object, its: Shared): (force: boolean) => Promise<void> {
+  its.users++;
+  return async (force) => {
+    if (--its.users > 0) return;
+    shared.delete(connection);
+    // Forced: nobody waits for jobs that still run. Their leases run out.
+    await its.manager.close(force ? { grace: 0, abandonAfter: 0 } : undefined);
+  };
+}
+
+function checkConnection(connection: unknown): asserts connection is Readonly<Record<string, unknown>> {
+  const isObject = typeof connection === 'object' && connection !== null;
+  // Pools and options of PostgreSQL; clients other than ioredis, which would be taken for options.
+  const isOther =
+    isObject &&
+    ('query' in connection || 'connectionString' in connection || ('duplicate' in connection && !('call' in connection)));
+  if (isObject && !isOther) return;
+  throw new ConfigError(
+    'lease.manager',
+    'is missing, and the connection of this worker is neither an ioredis client nor options for one; pass a LeaseManager',
+  );
+}
+
+/** BullMQ takes a `url` among ioredis' options, which ioredis does not; as there, what the URL says comes first. */
+function sourceOf(connection: Readonly<Record<string, unknown>>): Parameters<typeof redisStore>[0] {
+  const { url, ...options } = connection;
+  if (typeof url !== 'string' || 'call' in connection) return connection;
+  const { protocol, hostname, port, username, password, pathname, searchParams } = new URL(url);
+  return {
+    ...options,
+    ...Object.fromEntries(searchParams),
+    host: hostname.replace(/^\[|\]$/g, ''),
+    ...(port !== '' && { port: Number(port) }),
+    ...(username !== '' && { username: decodeURIComponent(username) }),
+    ...(password !== '' && { password: decodeURIComponent(password) }),
+    ...(pathname.length > 1 && { db: Number(pathname.slice(1)) }),
+    ...(protocol === 'rediss:' && { tls: options['tls'] ?? {} }),
+  };
+}

@@ -1,0 +1,60 @@
+import type { Holder, LeaseholdError, LeaseLostError } from '@leasehold/core';
+import type { Job, Worker } from 'bullmq';
+import type { LeasedJob } from './options.ts';
+import type { RunObserver } from './run.ts';
+
+declare module 'bullmq' {
+  // The base of WorkerListener. That one itself has other type parameters in BullMQ 5 than in 6, so it cannot be added to
+  // for both. Option types are left alone: a plain Worker would accept `lease` and ignore it.
+  interface IoredisListener {
+    /** A job has its lease, its fences are activated, its processor is about to begin. */
+    leaseAcquired: (job: LeasedJob) => void;
+    /** Somebody else has the job's resource; null if nobody has it but it is kept for another. The job is put back. */
+    leaseBusy: (job: Job, holder: Holder | null, remainingMs: number) => void;
+    /** Once for each run that lost its lease. When the processor has settled, the job is put back. */
+    leaseLost: (job: LeasedJob, error: LeaseLostError) => void;
+  }
+}
+
+type LeaseEvents = 'leaseAcquired' | 'leaseBusy' | 'leaseLost';
+
+/** The worker's events. What a listener throws or rejects with goes to `error`; neither the run nor the others notice. */
+export class WorkerEvents implements RunObserver {
+  readonly #worker: Worker;
+
+  constructor(worker: Worker) {
+    this.#worker = worker;
+  }
+
+  acquired(job: LeasedJob): void {
+    this.#announce('leaseAcquired', job);
+  }
+
+  busy(job: Job, holder: Holder | null, remainingMs: number): void {
+    this.#announce('leaseBusy', job, holder, remainingMs);
+  }
+
+  lost(job: LeasedJob, error: LeaseLostError): void {
+    this.#announce('leaseLost', job, error);
+  }
+
+  troubled(error: LeaseholdError): void {
+    this.#fail(error);
+  }
+
+  #announce(event: LeaseEvents, ...args: unknown[]): void {
+    for (const listener of this.#worker.rawListeners(event)) {
+      try {
+        const result: unknown = (listener as (...args: unknown[]) => unknown).apply(this.#worker, args);
+        if (result instanceof Promise) result.catch((error: unknown) => this.#fail(error));
+      } catch (error) {
+        this.#fail(error);
+      }
+    }
+  }
+
+  /** BullMQ's own emit survives an `error` that nobody listens to. */
+  #fail(error: unknown): void {
+    this.#worker.emit('error', error instanceof Error ? error : new Error(String(error)));
+  }
+}

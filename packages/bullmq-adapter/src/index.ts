@@ -1,0 +1,11 @@
+export { leased } from './leased.ts';
+export { LeasedWorker } from './leased-worker.ts';
+export type {
+  LeasedJob,
+  LeasedOptions,
+  LeasedProcessor,
+  LeasedWorkerOptions,
+  LeaseOptions,
+  ResourceOption,
+} from './options.ts';
+export { withLease, type LeasedWorkerClass, type WithLeaseOptions, type WorkerClass } from './with-lease.ts';

@@ -1,0 +1,29 @@
+import { ConfigError } from '@leasehold/core';
+import type { Job } from 'bullmq';
+import { parseLeaseOptions, type LeasedOptions, type LeasedProcessor } from './options.ts';
+import { Runs, type RunObserver } from './run.ts';
+
+const nobody: RunObserver = { acquired() {}, busy() {}, lost() {}, troubled() {} };
+const never: AbortSignal = new AbortController().signal;
+
+/**
+ * A processor for BullMQ's own Worker that runs `processor` under a lease, for code that cannot change its class. As with
+ * `LeasedWorker`, but without what needs the worker: its events, being told of a failed lock renewal, and a `close` that
+ * does not wait up to 30 s for a lease store that is down. `maxStartedAttempts` must not be set there.
+ *
+ * Throws `ConfigError` for options that cannot work.
+ */
+export function leased<D = any, R = any, N extends string = string>(
+  processor: LeasedProcessor<D, R, N>,
+  options: LeasedOptions<D, R, N>,
+): (job: Job<D, R, N>, token?: string, signal?: AbortSignal) => Promise<R> {
+  const settings = parseLeaseOptions(options, 'options');
+  const { manager } = settings;
+  if (manager === undefined) throw new ConfigError('options.manager', 'is missing; a processor has no connection to make one from');
+  const runs = new Runs(manager, settings, nobody, never);
+  // Three parameters, or BullMQ makes no signal.
+  return (job, token, signal) => {
+    const lock = token ?? job.token ?? '';
+    return runs.run(job, lock, signal, (ours) => processor(job as Parameters<typeof processor>[0], lock, ours));
+  };
+}

@@ -1,0 +1,58 @@
+import { LeaseManager, MemoryLeaseStore } from '@leasehold/core';
+import { describe, expect, it } from 'vitest';
+import { leased, LeasedWorker, type LeasedWorkerOptions } from '../src/index.ts';
+
+const manager = new LeaseManager({ store: new MemoryLeaseStore() });
+const processor = async (): Promise<void> => {};
+// Refused before anything connects.
+const connection = { host: '127.0.0.1', port: 1, retryStrategy: () => null };
+
+function make(options: object, its: unknown = processor): () => void {
+  return () => new LeasedWorker('queue', its as typeof processor, { connection, ...options } as unknown as LeasedWorkerOptions);
+}
+
+describe('options of a LeasedWorker', () => {
+  it.each([
+    ['lease', {}],
+    ['lease.resource', { lease: {} }],
+    ['lease.resource', { lease: { resource: 7 } }],
+    ['lease.resource', { lease: { resource: 'customer:undefined' } }],
+    ['lease.manager', { lease: { resource: 'reports', manager: {} } }],
+    ['lease.resources', { lease: { resource: 'reports', resources: [] } }],
+    ['lease.whenBusy', { lease: { resource: 'reports', whenBusy: 'delay' } }],
+    ['maxStartedAttempts', { lease: { resource: 'reports' }, maxStartedAttempts: 3 }],
+  ])('refuses %s', (option, options) => {
+    expect(make(options)).toThrow(expect.objectContaining({ code: 'CONFIG', option }));
+  });
+
+  it.each([[undefined], [null], ['processor.js'], [new URL('file:///processor.js')]])('refuses %s as a processor', (its) => {
+    expect(make({ lease: { resource: 'reports' } }, its ?? null)).toThrow(
+      expect.objectContaining({ code: 'CONFIG', option: 'processor' }),
+    );
+  });
+
+  it.each([
+    ['a PostgreSQL pool', { query: () => {}, totalCount: 0 }],
+    ['options for PostgreSQL', { connectionString: 'postgres://localhost' }],
+    ['a URL', 'postgres://localhost'],
+    ['a client of another kind', { connect() {}, duplicate() {}, sendCommand() {}, isOpen: false }],
+  ])('needs a manager beside %s', (_, other) => {
+    expect(make({ lease: { resource: 'reports' }, connection: other })).toThrow(
+      expect.objectContaining({ code: 'CONFIG', option: 'lease.manager' }),
+    );
+  });
+});
+
+describe('leased', () => {
+  it('makes a function of three parameters, so that BullMQ gives it a signal', () => {
+    expect(leased(processor, { manager, resource: 'reports' })).toHaveLength(3);
+  });
+
+  it('needs a manager and knows its options', () => {
+    const make = (options: object) => () => leased(processor, options as never);
+    expect(make({ resource: 'reports' })).toThrow(expect.objectContaining({ code: 'CONFIG', option: 'options.manager' }));
+    expect(make({ resource: 'reports', manager, fence: [] })).toThrow(
+      expect.objectContaining({ code: 'CONFIG', option: 'options.fence' }),
+    );
+  });
+});

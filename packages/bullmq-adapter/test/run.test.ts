@@ -1,0 +1,310 @@
+import {
+  currentLease,
+  LeaseholdError,
+  LeaseManager,
+  MemoryFence,
+  MemoryLeaseStore,
+  RunCancelledError,
+  type LeaseLostError,
+} from '@leasehold/core';
+import { FaultyStore } from '@leasehold/core/testing';
+import { DelayedError, UnrecoverableError } from 'bullmq';
+import { describe, expect, it } from 'vitest';
+import { parseLeaseOptions, type LeasedJob, type LeaseOptions } from '../src/options.ts';
+import { Runs, type Body, type RunObserver } from '../src/run.ts';
+import { bullError, fakeJob, type FakeJob } from './fake-job.ts';
+
+function setUp(options: Partial<LeaseOptions> = {}) {
+  const store = new FaultyStore(new MemoryLeaseStore());
+  const manager = new LeaseManager({ store, ttl: 1000, callTimeout: 50 });
+  const closing = new AbortController();
+  const heard: string[] = [];
+  const observer: RunObserver = {
+    acquired: (job) => heard.push(`acquired ${job.lease.fencingToken > 0}`),
+    busy: (_, holder) => heard.push(`busy ${holder !== null}`),
+    lost: (_, error) => heard.push(`lost ${error.reason}`),
+    troubled: (error) => heard.push(`troubled ${error.code}`),
+  };
+  const settings = parseLeaseOptions({ resource: 'reports', ...options }, 'lease');
+  const runs = new Runs(manager, settings, observer, closing.signal);
+  const run = <R>(job: FakeJob, body: Body<R>, signal?: AbortSignal): Promise<R> => runs.run(job, 'lock', signal, body);
+  return { store, manager, closing, heard, runs, run };
+}
+
+function leaseOf(job: FakeJob): LeasedJob['lease'] {
+  return (job as unknown as LeasedJob).lease;
+}
+
+function aborted(signal: AbortSignal): Promise<Error> {
+  return new Promise((resolve) => {
+    const done = (): void => resolve(signal.reason as Error);
+    if (signal.aborted) done();
+    else signal.addEventListener('abort', done);
+  });
+}
+
+describe('a run', () => {
+  it('has its lease on the job, below it, and for fences', async () => {
+    const fence = new MemoryFence();
+    const { run, heard } = setUp({ fences: [fence] });
+    const job = fakeJob();
+    const value = await run(job, async () => {
+      expect(currentLease()).toBe(leaseOf(job));
+      expect(leaseOf(job).isHeld()).toBe(true);
+      return fence.write(leaseOf(job), async () => 'written');
+    });
+    expect(value).toBe('written');
+    expect(Object.keys(job)).not.toContain('lease');
+    expect(leaseOf(job).isHeld()).toBe(false);
+    expect(heard).toEqual(['acquired true']);
+  });
+
+  it('takes a processor that is not async, and gives its error as it is', async () => {
+    const { run } = setUp();
+    await expect(run(fakeJob(), () => 7)).resolves.toBe(7);
+    const failure = new Error('mine');
+    await expect(
+      run(fakeJob(), () => {
+        throw failure;
+      }),
+    ).rejects.toBe(failure);
+  });
+
+  it('goes without a lease where the resource is null, but not without a signal', async () => {
+    const { run, store } = setUp({ resource: () => null });
+    const job = fakeJob();
+    const outer = new AbortController();
+    const reason = await run(
+      job,
+      (signal) => {
+        outer.abort('enough');
+        return aborted(signal);
+      },
+      outer.signal,
+    );
+    expect(reason.message).toBe('the job was cancelled: enough');
+    expect(leaseOf(job)).toBeUndefined();
+    expect(store.calls.acquire).toBe(0);
+  });
+
+  it('is put back when the resource is busy', async () => {
+    const { run, manager, heard } = setUp();
+    await using _ = await manager.acquire('reports');
+    const job = fakeJob();
+    await expect(run(job, () => 1)).rejects.toBeInstanceOf(DelayedError);
+    expect(job.delays[0]).toBeGreaterThanOrEqual(50);
+    expect(heard).toEqual(['busy true']);
+  });
+
+  it('is busy, not reentrant, where its worker was made inside a run', async () => {
+    const { run, manager, heard } = setUp();
+    await manager.run('reports', () => expect(run(fakeJob(), () => 1)).rejects.toBeInstanceOf(DelayedError));
+    expect(heard).toEqual(['busy true']);
+  });
+
+  it('says why when it is busy and cannot be put back', async () => {
+    const { run, manager } = setUp();
+    await using _ = await manager.acquire('reports');
+    const job = fakeJob();
+    job.refusals.push(bullError(-6));
+    await expect(run(job, () => 1)).rejects.toMatchObject({ code: 'RESOURCE_BUSY' });
+  });
+
+  it('fails for good when the store cannot have the name', async () => {
+    const { run } = setUp({ resource: () => 'a\u0000b' });
+    await expect(run(fakeJob(), () => 1)).rejects.toBeInstanceOf(UnrecoverableError);
+  });
+});
+
+describe('cancelling', () => {
+  it('forwards a signal that is only shaped like one', async () => {
+    const { run } = setUp();
+    const listeners = new Set<() => void>();
+    const polyfill = {
+      aborted: false,
+      reason: undefined,
+      addEventListener: (_: string, listener: () => void) => listeners.add(listener),
+      removeEventListener: (_: string, listener: () => void) => listeners.delete(listener),
+    };
+    const reason = await run(
+      fakeJob(),
+      (signal) => {
+        for (const listener of listeners) listener();
+        return aborted(signal);
+      },
+      polyfill as unknown as AbortSignal,
+    );
+    expect(reason).toBeInstanceOf(RunCancelledError);
+    expect((reason.cause as Error).message).toBe('the job was cancelled: no reason given');
+    expect(listeners.size).toBe(0);
+  });
+
+  it('aborts every run of a job whose lock BullMQ could not renew, and no other', async () => {
+    const { runs, run } = setUp({ resource: (job) => `customer:${job.data}` });
+    const both = Promise.all([
+      run(fakeJob({ id: '7', data: 'a' }), aborted),
+      run(fakeJob({ id: '7', data: 'b' }), aborted),
+      run(fakeJob({ id: '8', data: 'c' }), async (signal) => {
+        await new Promise(setImmediate);
+        runs.lockRenewalFailed(['7', '9']);
+        return signal.aborted;
+      }),
+    ]);
+    const [first, second, other] = await both;
+    expect(first).toMatchObject({ code: 'RUN_CANCELLED', reason: 'caller' });
+    expect((second.cause as Error).message).toBe('BullMQ could not renew its lock of job 7');
+    expect(other).toBe(false);
+  });
+
+  it('counts a value that comes although the manager is closing', async () => {
+    const { run, manager } = setUp();
+    const value = run(fakeJob(), async (signal) => {
+      void manager.close({ grace: 0 });
+      return (await aborted(signal)) as RunCancelledError;
+    });
+    expect((await value).reason).toBe('shutdown');
+  });
+
+  it('puts back what gave up because the manager is closing', async () => {
+    const { run, manager } = setUp();
+    const job = fakeJob();
+    const ended = run(job, async (signal) => {
+      void manager.close({ grace: 0 });
+      throw new Error('aborted', { cause: await aborted(signal) });
+    });
+    await expect(ended).rejects.toBeInstanceOf(DelayedError);
+    expect(job.delays).toHaveLength(1);
+  });
+});
+
+describe('a lost lease', () => {
+  async function lose(runs: ReturnType<typeof setUp>, signal: AbortSignal): Promise<Error> {
+    runs.store.set('extend', { reply: (verdicts) => verdicts.map(() => ({ verdict: 'lost', reason: 'superseded' }) as const) });
+    return aborted(signal);
+  }
+
+  it('aborts the signal, is announced once, and the value is not the result', async () => {
+    const it = setUp();
+    const job = fakeJob();
+    const ended = it.run(job, async (signal) => {
+      const reason = (await lose(it, signal)) as LeaseLostError;
+      expect(reason.code).toBe('LEASE_LOST');
+      expect(it.heard).toContain('lost superseded');
+      return 'late';
+    });
+    await expect(ended).rejects.toBeInstanceOf(DelayedError);
+    expect(job.delays).toHaveLength(1);
+    expect(it.heard).toEqual(['acquired true', 'lost superseded']);
+  });
+
+  it('is rethrown when BullMQ has taken the job away as well', async () => {
+    const it = setUp();
+    const job = fakeJob();
+    job.refusals.push(bullError(-2));
+    await expect(it.run(job, (signal) => lose(it, signal))).rejects.toMatchObject({ code: 'LEASE_LOST' });
+  });
+
+  it('does not stop what the processor tells BullMQ', async () => {
+    const it = setUp();
+    const job = fakeJob();
+    const control = new UnrecoverableError('this customer is gone');
+    const ended = it.run(job, async (signal) => {
+      await lose(it, signal);
+      throw control;
+    });
+    await expect(ended).rejects.toBe(control);
+    expect(job.delays).toHaveLength(0);
+    expect(it.heard).toContain('lost superseded');
+  });
+
+  it('is announced also when the run had been cancelled before', async () => {
+    const it = setUp();
+    const outer = new AbortController();
+    const job = fakeJob();
+    const ended = it.run(
+      job,
+      async (signal) => {
+        outer.abort();
+        await aborted(signal);
+        const extended = it.store.next('extend', 'settled');
+        void lose(it, signal);
+        await extended;
+        await new Promise(setImmediate);
+      },
+      outer.signal,
+    );
+    await expect(ended).rejects.toBeInstanceOf(DelayedError);
+    expect(it.heard).toEqual(['acquired true', 'lost superseded']);
+  });
+});
+
+describe('when there is no lease to be had', () => {
+  it('waits for the store and then runs', async () => {
+    const { run, store, heard } = setUp();
+    store.set('acquire', { request: 'lost' });
+    const first = store.next('acquire', 'settled');
+    const ended = run(fakeJob(), () => 'done');
+    await first;
+    store.heal();
+    await expect(ended).resolves.toBe('done');
+    expect(heard).toEqual(['acquired true']);
+  });
+
+  it('puts the job back when the worker closes meanwhile', async () => {
+    const { run, store, closing, heard } = setUp();
+    store.partition();
+    const first = store.next('acquire', 'settled');
+    const job = fakeJob();
+    const ended = run(job, () => 'done');
+    await first;
+    closing.abort();
+    await expect(ended).rejects.toBeInstanceOf(DelayedError);
+    expect(job.delays[0]).toBeGreaterThan(4000);
+    expect(heard).toEqual(['troubled STORE_UNAVAILABLE']);
+  });
+
+  it('puts the job back when it is cancelled meanwhile', async () => {
+    const { run, store } = setUp();
+    store.partition();
+    const first = store.next('acquire', 'settled');
+    const outer = new AbortController();
+    const job = fakeJob();
+    const ended = run(job, () => 'done', outer.signal);
+    await first;
+    outer.abort();
+    await expect(ended).rejects.toBeInstanceOf(DelayedError);
+  });
+
+  it('puts the job back when the manager is closed', async () => {
+    const { run, manager, heard } = setUp();
+    await manager.close();
+    const job = fakeJob();
+    await expect(run(job, () => 1)).rejects.toBeInstanceOf(DelayedError);
+    expect(job.delays).toHaveLength(1);
+    expect(heard).toEqual(['troubled MANAGER_CLOSED']);
+  });
+
+  it('puts the job back when a fence does not answer, and does not start it', async () => {
+    const fence = new MemoryFence();
+    fence.activate = () => Promise.reject(new Error('down'));
+    const { run, heard } = setUp({ fences: [fence] });
+    const job = fakeJob();
+    await expect(run(job, () => expect.unreachable())).rejects.toBeInstanceOf(DelayedError);
+    expect(heard).toEqual(['troubled FENCE_UNAVAILABLE']);
+  });
+
+  it('puts the job back, and says so, when the options of the lease are wrong', async () => {
+    const { run, heard } = setUp({ ttl: 30 });
+    const job = fakeJob();
+    await expect(run(job, () => 1)).rejects.toBeInstanceOf(DelayedError);
+    expect(heard).toEqual(['troubled CONFIG']);
+  });
+
+  it('passes what is no error of ours', async () => {
+    const { run, store } = setUp();
+    const odd = new TypeError('odd');
+    store.set('acquire', { reply: odd });
+    await expect(run(fakeJob(), () => 1)).rejects.toBe(odd);
+    expect(LeaseholdError.is(odd)).toBe(false);
+  });
+});

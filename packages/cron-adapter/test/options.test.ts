@@ -1,0 +1,115 @@
+import { ConfigError, LeaseManager, MemoryFence, MemoryLeaseStore } from '@leasehold/core';
+import type { TaskContext, TaskFn } from 'node-cron';
+import { describe, expect, expectTypeOf, test } from 'vitest';
+
+import { leasedCron, type CronRun, type CronTask, type LeasedCronOptions, type LeasedTaskOptions } from '../src/index.ts';
+import { parseTaskOptions } from '../src/options.ts';
+
+const refused: readonly (readonly [option: string, options: object, rule: RegExp])[] = [
+  ['name', {}, /missing/],
+  ['name', { name: 'two words' }, /not a job name/],
+  ['distributed', { name: 'a', distributed: true }, /always is/],
+  ['runCoordinator', { name: 'a', runCoordinator: { shouldRun: () => true } }, /elects by itself/],
+  ['executeTimeout', { name: 'a', executeTimeout: 1000 }, /lease\.maxHold/],
+  ['startTimeout', { name: 'a', startTimeout: 1000 }, /function/],
+  ['noOverlap', { name: 'a', noOverlap: false }, /never overlap/],
+  ['catchUp', { name: 'a', catchUp: 'latest' }, /not an option/],
+  ['lease.leese', { name: 'a', lease: { leese: 1 } }, /not an option/],
+  ['lease.resource', { name: 'a', lease: { resource: '' } }, /empty/],
+  ['lease.ttl', { name: 'a', lease: { ttl: '30sec' } }, /not a duration/],
+  ['lease.fences', { name: 'a', lease: { fences: 'ledger' } }, /array of fences/],
+  ['lease.activate', { name: 'a', lease: { activate: 'after' } }, /before/],
+  ['distributedLease', { name: 'a', distributedLease: 1000, lease: { ttl: '2s' } }, /same option/],
+  ['timeZone', { name: 'a', timezone: 'Europe/Berlin', timeZone: 'UTC' }, /same option/],
+  ['timezone', { name: 'a', timeZone: 'Europe/Atlantis' }, /not a time zone/],
+  ['startingDeadline', { name: 'a', startingDeadline: Infinity }, /Infinity/],
+  ['maxRandomDelay', { name: 'a', maxRandomDelay: 2000, startingDeadline: '1s' }, /raise startingDeadline/],
+];
+
+test.each(refused)('%s of %o is refused', (option, options, rule) => {
+  const call = (): unknown => parseTaskOptions(options as LeasedTaskOptions);
+  expect(call).toThrow(ConfigError);
+  expect(call).toThrow(rule);
+  try {
+    call();
+  } catch (error) {
+    expect((error as ConfigError).option).toBe(option);
+  }
+});
+
+test('what is left out has its default', () => {
+  expect(parseTaskOptions({ name: 'nightly' })).toEqual({
+    name: 'nightly',
+    resource: 'nightly',
+    lease: {},
+    startingDeadlineMs: 300_000,
+    maxRandomDelayMs: 0,
+    cron: { name: 'nightly' },
+  });
+});
+
+test('options have both spellings, and reach their destination', () => {
+  const fence = new MemoryFence();
+  const settings = parseTaskOptions({
+    name: 'nightly',
+    timeZone: 'Europe/Berlin',
+    distributedLease: 5000,
+    maxRandomDelay: 100,
+    noOverlap: true,
+    startingDeadline: '10m',
+    lease: { resource: 'reports', maxHold: '1h', fences: [fence], activate: 'on-write' },
+  });
+  expect(settings).toEqual({
+    name: 'nightly',
+    resource: 'reports',
+    lease: { ttl: 5000, maxHold: 3_600_000, fences: [fence], activate: 'on-write' },
+    startingDeadlineMs: 600_000,
+    maxRandomDelayMs: 100,
+    cron: { name: 'nightly', timezone: 'Europe/Berlin', maxRandomDelay: 100, noOverlap: true },
+  });
+});
+
+describe('leasedCron', () => {
+  const manager = new LeaseManager({ store: new MemoryLeaseStore() });
+
+  test('needs a manager or a connection, not both', () => {
+    expect(() => leasedCron({} as LeasedCronOptions)).toThrow('connection: is missing');
+    expect(() => leasedCron({ manager: 1 } as unknown as LeasedCronOptions)).toThrow('must be a LeaseManager');
+    expect(() => leasedCron({ manager, prefix: 'shop' } as LeasedCronOptions)).toThrow('prefix: is not an option here');
+  });
+
+  test("has node-cron's surface, also taken off it", () => {
+    const { validate, parse, validateDetailed, getTasks, getTask, createTask, setLogger } = leasedCron({ manager });
+    expect(validate('* * * * *')).toBe(true);
+    expect(validate('99 * * * *')).toBe(false);
+    expect(parse('5 * * * *').minute).toEqual([5]);
+    expect(validateDetailed('99 * * * *').valid).toBe(false);
+    expect(setLogger).toBeTypeOf('function');
+    const task = createTask('* * * * *', () => {}, { name: 'surface' });
+    expect(getTask(task.id)).toBe(task);
+    expect(getTasks().has(task.id)).toBe(true);
+    expect(task.getStatus()).toBe('stopped');
+    void task.destroy();
+    expect(getTasks().has(task.id)).toBe(false);
+  });
+
+  test('refuses a file, a second job of a name, and a wrong expression', () => {
+    const cron = leasedCron({ manager });
+    expect(() => cron.schedule('* * * * *', './task.js' as unknown as CronTask, { name: 'file' })).toThrow('must be a function');
+    const task = cron.createTask('* * * * *', () => {}, { name: 'one' });
+    expect(() => cron.createTask('* * * * *', () => {}, { name: 'one' })).toThrow('each has its own');
+    void task.destroy();
+    void cron.createTask('* * * * *', () => {}, { name: 'one' }).destroy();
+    expect(() => cron.createTask('99 * * * *', () => {}, { name: 'two' })).toThrow('invalid expression');
+    // The name was not used up by the failure.
+    void cron.createTask('* * * * *', () => {}, { name: 'two' }).destroy();
+  });
+});
+
+test('a task of node-cron is a leased task', () => {
+  const existing = (context: TaskContext): string => context.dateLocalIso;
+  expectTypeOf(existing).toExtend<CronTask>();
+  expectTypeOf<TaskFn>().toExtend<CronTask>();
+  expectTypeOf<CronRun>().toExtend<TaskContext>();
+  expectTypeOf<(run: CronRun) => Promise<number>>().toExtend<CronTask>();
+});

@@ -1,0 +1,45 @@
+// npm test [-- arguments of vitest]
+//
+// LEASEHOLD_ALL_TESTS=1: a test that was not run fails the command.
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { command, runNode } from './lib/foreground.mjs';
+import { prepare, root } from './lib/prepare.mjs';
+import { summarize } from './lib/results.mjs';
+import { step } from './lib/steps.mjs';
+import { services } from './services/binaries.mjs';
+import { guardedFolder } from './services/guard.mjs';
+import { ensure } from './services/obtain.mjs';
+
+await command(async (stopping) => {
+  await prepare(step);
+  const paths = await ensure(['redis', 'postgres', 'faketime'], { step, optional: ['faketime'] });
+  const found = Object.fromEntries(
+    Object.entries(paths).map(([name, path]) => [services[/** @type {keyof typeof services} */ (name)].variable, path]),
+  );
+
+  const report = join(guardedFolder('results'), 'results.json');
+  const args = [
+    'run',
+    '--reporter=default',
+    '--reporter=json',
+    `--outputFile.json=${report}`,
+    ...process.argv.slice(2),
+  ];
+  const code = await runNode([join(root, 'node_modules/vitest/vitest.mjs'), ...args], {
+    cwd: root,
+    env: { ...process.env, ...found },
+    stopping,
+  });
+  if (stopping.aborted) return code;
+
+  const results = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : null;
+  const { passed, failed, notRun, remarks } = summarize(results, code, root);
+  const lines = [...remarks];
+  if (notRun.length > 0) lines.push(`Not run (${notRun.length}):`, ...notRun.map((name) => `  ${name}`));
+  lines.push(`${passed} passed, ${failed} failed`);
+  process.stdout.write(`${lines.join('\n')}\n`);
+  if (failed > 0 || code !== 0) return 1;
+  return notRun.length > 0 && process.env['LEASEHOLD_ALL_TESTS'] === '1' ? 1 : 0;
+});

@@ -1,0 +1,59 @@
+import { MemoryFence, MemoryLeaseStore } from '@leasehold/core';
+import { describeFence, describeLeaseStore, ManualClock } from '@leasehold/core/testing';
+import { expect, test } from 'vitest';
+
+const store = describeLeaseStore(
+  'memory',
+  () => {
+    const clock = new ManualClock();
+    const memory = new MemoryLeaseStore({ clock });
+    return {
+      store: memory,
+      messages: true,
+      pass: (ms) => clock.advanceAsync(ms),
+      second: async () => memory.connect(),
+      flush: async () => memory.flush(),
+      evict: async (resource) => memory.flush(resource),
+      setField: async (resource, field, value) => {
+        if (!memory.edit(resource, { [field]: value })) throw new Error(`no record of ${resource}`);
+      },
+      stepClock: async (ms) => clock.stepWall(ms),
+      close: () => memory.close(),
+    };
+  },
+  ['second', 'flush', 'evict', 'setField', 'stepClock', 'messages'],
+);
+
+test('the cases that a memory store has no means for are these', () => {
+  expect(store.leftOut).toEqual([
+    'tokens grow across the promotion of a lagging replica',
+    'something of another type under our key is refused by every operation, and left alone',
+    'something of our type that is not ours is refused by every operation, and left alone',
+    'one foreign key in a batch of 500 harms no other lease',
+    'a full store still extends, releases, cancels and reads; only acquire fails',
+    'a server that forgot its scripts answers as before',
+    'a message that may not be sent turns no operation into an error',
+  ]);
+});
+
+const fence = describeFence(
+  'memory',
+  () => {
+    const clock = new ManualClock();
+    const memory = new MemoryFence({ clock });
+    const log = (value: unknown): readonly string[] => (Array.isArray(value) ? value : []);
+    return {
+      fence: memory,
+      nowUs: () => clock.wallUs(),
+      append: (tx, resource, entry) => tx.set(resource, [...log(tx.get(resource)), entry]),
+      count: (tx, resource) => log(tx.get(resource)).length,
+      entries: async (resource) => log(memory.values.get(resource)),
+      close: async () => {},
+    };
+  },
+  ['count'],
+);
+
+test('the cases that a memory fence has no means for are these', () => {
+  expect(fence.leftOut).toEqual(['two fences before the same data are one']);
+});

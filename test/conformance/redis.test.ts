@@ -1,0 +1,43 @@
+import { describeLeaseStore, runStoreCase, storeCases } from '@leasehold/core/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { FakeTime, testNeeding } from '../support/faketime.ts';
+import { startRedis, type RedisServer } from '../support/redis-server.ts';
+import { redisHooks, redisSubject } from './redis-subject.ts';
+
+// A server of our own: some cases lose its data, fill it up or kill it.
+let server: RedisServer;
+
+beforeAll(async () => {
+  server = await startRedis({ scope: 'file', args: ['--repl-diskless-sync-delay', '0'] });
+});
+
+afterAll(() => server.stop());
+
+const { leftOut } = describeLeaseStore('Redis', () => redisSubject(server), redisHooks);
+
+const clockCases = storeCases.filter(({ needs }) => needs.includes('stepClock'));
+
+describe('Redis as a lease store, when its clock is set', () => {
+  for (const storeCase of clockCases) {
+    testNeeding('libfaketime', storeCase.name, async () => {
+      using faketime = new FakeTime();
+      await using server = await startRedis({ faketime });
+      let aheadMs = 0;
+      await runStoreCase(storeCase, async () => ({
+        ...(await redisSubject(server)),
+        stepClock: async (ms) => faketime.step((aheadMs += ms)),
+      }));
+    });
+  }
+});
+
+test('every case of the suite runs on Redis, but for those of abilities that the store does not have', async () => {
+  const run = new Set(clockCases.map(({ name }) => name));
+  expect(leftOut.filter((name) => !run.has(name))).toEqual(
+    storeCases.filter(({ needs }) => needs.includes('messages')).map(({ name }) => name),
+  );
+  const { store, close } = await redisSubject(server);
+  expect(store.subscribe).toBeUndefined();
+  await close();
+});

@@ -1,0 +1,229 @@
+import { leasedCron } from '@leasehold/cron';
+import type { TaskContext } from 'node-cron';
+import { describe, expect, inject, test, vi } from 'vitest';
+
+import { startChild, type Child, type Message } from '../support/child.ts';
+import { connectRedis, uniqueName } from '../support/redis-client.ts';
+import { startRedis } from '../support/redis-server.ts';
+import type { CronProcessOptions, Order } from './fixtures/cron-process.ts';
+
+interface Run extends Message {
+  readonly tick: number | null;
+  readonly fencingToken: number;
+  readonly at: number;
+}
+
+interface Event extends Message {
+  readonly event: string;
+  readonly tick: number;
+  readonly reason?: string;
+  readonly code?: string;
+}
+
+const url = inject('redisUrl');
+const quiet = { debug() {}, info() {}, warn() {}, error() {} };
+
+function startProcess(options: Partial<CronProcessOptions> & Pick<CronProcessOptions, 'prefix' | 'body'>): Child {
+  const all: CronProcessOptions = { url, ttl: 2000, ...options };
+  return startChild(new URL('./fixtures/cron-process.ts', import.meta.url), { env: { CRON_PROCESS: JSON.stringify(all) } });
+}
+
+function order(child: Child, what: Order): void {
+  child.send('order', { ...what });
+}
+
+async function eventOf(child: Child, event: string): Promise<Event> {
+  for (;;) {
+    const said = await child.next<Event>('event');
+    if (said.event === event) return said;
+  }
+}
+
+function saidBy<T extends Message>(children: readonly Child[], type: string): T[] {
+  return children.flatMap(({ unread }) => unread.filter((message) => message.type === type) as T[]);
+}
+
+async function shutDown(children: readonly Child[]): Promise<void> {
+  for (const child of children) order(child, { op: 'shutdown', timeout: 5000 });
+  for (const child of children) expect(await child.exit).toEqual({ code: 0, signal: null });
+}
+
+describe('three processes', () => {
+  test.each([
+    ['clocks that agree', [0, 0, 0]],
+    ['clocks 300 ms ahead and behind', [0, 300, -300]],
+  ])('run each tick once, with growing tokens: %s', { timeout: 40_000 }, async (_, skews) => {
+    const prefix = uniqueName('cron');
+    const children = skews.map((skewMs) => startProcess({ prefix, body: { for: 5 }, skewMs }));
+    try {
+      for (const child of children) await child.next('ready');
+      // Each tick is one of these events in each process.
+      for (const child of children) {
+        for (let seen = 0; seen < 7; ) if (/started|skipped/.test((await child.next<Event>('event')).event)) seen++;
+      }
+      await shutDown(children);
+      const runs = saidBy<Run>(children, 'run').toSorted((a, b) => a.fencingToken - b.fencingToken);
+      const ticks = runs.map(({ tick }) => tick as number);
+      const first = ticks[0] as number;
+      expect(ticks).toEqual(ticks.map((_tick, index) => first + 1000 * index));
+      expect(ticks.length).toBeGreaterThanOrEqual(7);
+      expect(new Set(runs.map(({ fencingToken }) => fencingToken)).size).toBe(runs.length);
+      expect(runs.every(({ isCurrent }) => isCurrent === true)).toBe(true);
+      const reasons = saidBy<Event>(children, 'event').filter(({ event }) => event === 'skipped');
+      expect(new Set(reasons.map(({ reason }) => reason))).not.toContain('coordinator-error');
+    } finally {
+      for (const child of children) await child.kill9();
+    }
+  });
+
+  test('whose runs are longer than the period, and than the ttl, never overlap', { timeout: 40_000 }, async () => {
+    const prefix = uniqueName('cron');
+    const children = [0, 0, 0].map(() => startProcess({ prefix, body: { for: 1700 }, ttl: 1000 }));
+    try {
+      const [one] = children as [Child];
+      for (const child of children) await child.next('ready');
+      for (let seen = 0; seen < 8; ) if ((await one.next<Event>('event')).event !== 'finished') seen++;
+      await shutDown(children);
+      const runs = saidBy<Run>(children, 'run').toSorted((a, b) => a.fencingToken - b.fencingToken);
+      const ends = new Map(saidBy<Run>(children, 'end').map(({ fencingToken, at }) => [fencingToken, at]));
+      expect(saidBy(children, 'aborted')).toEqual([]);
+      expect(runs.length).toBeGreaterThanOrEqual(3);
+      for (const [index, run] of runs.entries()) {
+        expect(run.at).toBeGreaterThan(index === 0 ? 0 : (ends.get(runs[index - 1]!.fencingToken) as number));
+      }
+    } finally {
+      for (const child of children) await child.kill9();
+    }
+  });
+});
+
+test('after a crash the next tick runs elsewhere as soon as the lease has run out', { timeout: 30_000 }, async () => {
+  const prefix = uniqueName('cron');
+  await using first = startProcess({ prefix, body: 'until-told' });
+  const before = await first.next<Run>('run');
+  await using second = startProcess({ prefix, body: 'until-told' });
+  expect(await eventOf(second, 'skipped')).toMatchObject({ reason: 'not-elected' });
+  await first.kill9();
+  const killed = performance.timeOrigin + performance.now();
+  const next = await second.next<Run>('run');
+  expect(next.fencingToken).toBeGreaterThan(before.fencingToken);
+  expect(next.tick).toBeGreaterThan(before.tick as number);
+  // The ttl, one period, and a second for a busy machine.
+  expect(next.at - killed).toBeLessThan(2000 + 1000 + 1000);
+  order(second, { op: 'go' });
+  expect(await eventOf(second, 'finished')).toMatchObject({ tick: next.tick });
+});
+
+test('a record that is deleted under a run aborts it, and its execution fails', { timeout: 30_000 }, async () => {
+  const prefix = uniqueName('cron');
+  await using redis = await connectRedis(url);
+  await using child = startProcess({ prefix, body: 'until-told' });
+  const run = await child.next<Run>('run');
+  expect(await redis.del(`${prefix}:{job}`)).toBe(1);
+  expect(await child.next('aborted')).toMatchObject({ name: 'LeaseLostError', reason: 'missing', fencingToken: run.fencingToken });
+  // The body goes on, so nothing has been reported yet, and no second copy has begun.
+  expect(saidBy<Event>([child], 'event').map(({ event }) => event)).not.toContain('failed');
+  expect(await eventOf(child, 'overlap')).toBeDefined();
+  expect(saidBy([child], 'run')).toEqual([]);
+  order(child, { op: 'go' });
+  expect(await eventOf(child, 'failed')).toMatchObject({ tick: run.tick, code: 'LEASE_LOST' });
+  expect((await child.next<Run>('run')).fencingToken).toBeGreaterThan(run.fencingToken);
+});
+
+test('execute() is busy while another process runs, and then runs without a tick', { timeout: 30_000 }, async () => {
+  const prefix = uniqueName('cron');
+  await using first = startProcess({ prefix, body: 'until-told', scheduled: false });
+  await using second = startProcess({ prefix, body: { for: 1 }, scheduled: false });
+  await first.next('ready');
+  await second.next('ready');
+  order(first, { op: 'execute' });
+  expect(await first.next('run')).toMatchObject({ tick: null, trigger: 'manual', isCurrent: true });
+  order(second, { op: 'execute' });
+  expect(await second.next('executed')).toMatchObject({
+    code: 'RESOURCE_BUSY',
+    message: expect.stringContaining(`pid ${first.pid}`) as string,
+  });
+  expect(await eventOf(second, 'failed')).toMatchObject({ code: 'RESOURCE_BUSY' });
+  order(first, { op: 'go' });
+  expect(await first.next('executed')).toMatchObject({ value: 'value' });
+  order(second, { op: 'execute' });
+  expect(await second.next('executed')).toMatchObject({ value: 'value' });
+});
+
+test('stop() during the random delay gives the tick back', { timeout: 30_000 }, async () => {
+  const prefix = uniqueName('cron');
+  await using cron = leasedCron({ connection: url, prefix });
+  await using other = leasedCron({ connection: url, prefix });
+  const random = vi.spyOn(Math, 'random').mockReturnValue(0.99);
+  const options = { name: 'job', maxRandomDelay: 60_000 };
+  const task = cron.schedule('* * * * * *', () => expect.unreachable(), options);
+  const { date } = await new Promise<TaskContext>((resolve) => task.on('execution:started', resolve));
+  random.mockRestore();
+  expect(await cron.manager.inspect('job')).toMatchObject({ state: 'held' });
+  const released = new Promise((resolve) => cron.manager.once('released', resolve));
+  void task.stop();
+  await released;
+  await using again = await other.manager.tryAcquire('job', { tick: { job: 'job', at: date } });
+  expect(again).toMatchObject({ acquired: true });
+});
+
+test('Redis down at a tick is a coordinator-error, and once it is back ticks run again', { timeout: 40_000 }, async () => {
+  await using redis = await startRedis();
+  await using cron = leasedCron({ connection: redis.url });
+  const task = cron.schedule('* * * * * *', () => {}, { name: 'job', logger: quiet, suppressMissedWarning: true });
+  const next = (event: 'skipped' | 'finished'): Promise<TaskContext> =>
+    new Promise((resolve) => {
+      const listener = (context: TaskContext): void => {
+        task.off(`execution:${event}`, listener);
+        resolve(context);
+      };
+      task.on(`execution:${event}`, listener);
+    });
+  await next('finished');
+  const skipped = next('skipped');
+  await redis.kill();
+  expect(await skipped).toMatchObject({ reason: 'coordinator-error' });
+  await redis.restart();
+  await next('finished');
+});
+
+describe('shutdown', () => {
+  test('lets a run end that ends in time', { timeout: 30_000 }, async () => {
+    const prefix = uniqueName('cron');
+    await using child = startProcess({ prefix, body: { for: 700 } });
+    await child.next('run');
+    order(child, { op: 'shutdown', timeout: 5000 });
+    await child.next('end');
+    expect(await eventOf(child, 'finished')).toBeDefined();
+    await child.next('down');
+    expect(await child.exit).toEqual({ code: 0, signal: null });
+    expect(saidBy([child], 'aborted')).toEqual([]);
+    await using redis = await connectRedis(url);
+    expect(await redis.hget(`${prefix}:{job}`, 'owner')).toBe('');
+  });
+
+  test('cancels a run that does not, and releases when it has ended', { timeout: 30_000 }, async () => {
+    const prefix = uniqueName('cron');
+    await using child = startProcess({ prefix, body: 'until-aborted' });
+    await child.next('run');
+    order(child, { op: 'shutdown', timeout: 300 });
+    expect(await child.next('aborted')).toMatchObject({ name: 'RunCancelledError', reason: 'shutdown' });
+    // The run returned its value while it still held the lease.
+    expect(await eventOf(child, 'finished')).toBeDefined();
+    await child.next('down');
+    expect(await child.exit).toEqual({ code: 0, signal: null });
+    await using redis = await connectRedis(url);
+    expect(await redis.hget(`${prefix}:{job}`, 'owner')).toBe('');
+  });
+
+  test('does not release beside a run that ignores its signal', { timeout: 30_000 }, async () => {
+    const prefix = uniqueName('cron');
+    await using child = startProcess({ prefix, body: 'until-told', ttl: 10_000 });
+    await child.next('run');
+    order(child, { op: 'shutdown', timeout: 300 });
+    await child.next('aborted');
+    await child.next('down');
+    await using redis = await connectRedis(url);
+    expect(await redis.hget(`${prefix}:{job}`, 'owner')).not.toBe('');
+  });
+});

@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest';
+
+import { startChild } from './child.ts';
+import { isAlive, stateOf } from './signals.ts';
+
+const talker = new URL('./fixtures/talker.ts', import.meta.url);
+const idle = new URL('./fixtures/idle.ts', import.meta.url);
+
+test('a child runs from TypeScript, imports the workspace packages from their sources and talks both ways', async () => {
+  await using child = startChild(talker);
+  const ready = await child.next<{ pid: number; core: string }>('ready');
+  expect(ready).toMatchObject({ pid: child.pid, core: 'function' });
+  child.send('order', { text: 'hello' });
+  expect(await child.next('echo')).toMatchObject({ text: 'hello' });
+  child.send('order', { text: 'end' });
+  expect(await child.exit).toEqual({ code: 0, signal: null });
+});
+
+test('messages wait until they are asked for, in their order', async () => {
+  await using child = startChild(talker);
+  await child.next('ready');
+  for (const text of ['a', 'b', 'end']) child.send('order', { text });
+  await child.exit;
+  expect(child.unread.map((message) => message.text)).toEqual(['a', 'b']);
+  expect(await child.next('echo')).toMatchObject({ text: 'a' });
+  expect(await child.next('echo')).toMatchObject({ text: 'b' });
+});
+
+test('waiting for a message that can not come fails with the output of the child', async () => {
+  await using child = startChild(idle, { args: ['--fail'] });
+  await child.next('ready');
+  await expect(child.next('never')).rejects.toThrow(/did not say 'never'[\s\S]*as told/);
+});
+
+test('a stopped child is silent and goes on where it stood', async () => {
+  await using child = startChild(talker);
+  await child.next('ready');
+  await child.stop();
+  expect(stateOf(child.pid)).toMatch(/^t/i);
+  child.send('order', { text: 'late' });
+  await expect(child.next('echo', { timeoutMs: 200 })).rejects.toThrow('silent for 200 ms');
+  child.cont();
+  expect(await child.next('echo')).toMatchObject({ text: 'late' });
+});
+
+test('kill9 also ends a stopped child', async () => {
+  await using child = startChild(idle);
+  await child.next('ready');
+  await child.stop();
+  await child.kill9();
+  expect(await child.exit).toEqual({ code: null, signal: 'SIGKILL' });
+  expect(isAlive(child.pid)).toBe(false);
+});

@@ -1,0 +1,37 @@
+import type { TestProject } from 'vitest/node';
+
+import { services } from '../../scripts/services/binaries.mjs';
+import { cleanUp } from '../../scripts/services/guard.mjs';
+import { ensure } from '../../scripts/services/obtain.mjs';
+import { startPostgres } from '../../scripts/services/postgres.mjs';
+import { startRedis } from '../../scripts/services/redis.mjs';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** The shared Redis. Servers to hurt are started by `startRedis` of redis-server.ts. */
+    redisUrl: string;
+    /** The shared PostgreSQL, a superuser's URL. Tables go into a database of the test: `createDatabase` of postgres.ts. */
+    postgresUrl: string;
+  }
+}
+
+/** One Redis and one PostgreSQL for all files. `npm test` has said where the programs are; else they are looked for here. */
+export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
+  const paths = await ensure(['redis', 'postgres', 'faketime'], { optional: ['faketime'] });
+  const { redis: binary, postgres: bin, faketime } = paths;
+  if (binary === undefined || bin === undefined) throw new Error('no redis-server or no PostgreSQL');
+  // Read by the worker processes, which inherit them.
+  process.env[services.redis.variable] = binary;
+  process.env[services.postgres.variable] = bin;
+  if (faketime !== undefined) process.env[services.faketime.variable] = faketime;
+
+  try {
+    const [redis, postgres] = await Promise.all([startRedis({ binary }), startPostgres({ bin })]);
+    project.provide('redisUrl', redis.url);
+    project.provide('postgresUrl', postgres.url);
+  } catch (error) {
+    await cleanUp();
+    throw error;
+  }
+  return cleanUp;
+}

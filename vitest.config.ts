@@ -1,0 +1,38 @@
+import { defineConfig } from 'vitest/config';
+
+// Tests run the TypeScript sources: every export of a workspace package has the condition `@leasehold/source`.
+const conditions = ['@leasehold/source'];
+
+const shared = {
+  environment: 'node',
+  retry: 0, // a flaky test is a bug found
+  testTimeout: 20_000,
+  hookTimeout: 60_000,
+} as const;
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        resolve: { conditions },
+        ssr: { resolve: { conditions } },
+        test: {
+          ...shared,
+          name: 'unit', // no service
+          include: ['packages/*/test/**/*.test.ts'],
+        },
+      },
+      {
+        resolve: { conditions },
+        ssr: { resolve: { conditions } },
+        test: {
+          ...shared,
+          name: 'services', // one private Redis and one private PostgreSQL, shared by all files
+          include: ['test/**/*.test.ts'],
+          globalSetup: ['test/support/global-setup.ts'],
+          setupFiles: ['test/support/setup.ts'],
+        },
+      },
+    ],
+  },
+});
