@@ -30,7 +30,7 @@ export async function prepare(step) {
 
 const stampFile = join(root, 'node_modules/.leasehold-installed');
 
-export function isInstalled() {
+function isInstalled() {
   return existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp();
 }
 

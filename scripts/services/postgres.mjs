@@ -53,6 +53,7 @@ export async function startPostgres({ bin: found, args = [], timeoutMs = 60_000 
     max_connections: '200',
     fsync: 'off', // the machine may lose power, a killed server still keeps every commit
     jit: 'off',
+    dynamic_shared_memory_type: 'mmap', // in the data folder, which is removed whatever happens
     timezone: 'GMT',
     log_timezone: 'GMT',
   };

@@ -13,7 +13,7 @@ interface Said {
   readonly redis: number;
   readonly folders: readonly string[];
   readonly program: number;
-  readonly helper: number;
+  readonly grandchild: number;
 }
 
 /** Starts the runner and waits until it has said what it started. */
@@ -40,8 +40,8 @@ async function start(mode: string) {
   return { child, exit, said, started, lines };
 }
 
-async function expectNothingLeft({ redis, program, helper, folders }: Said) {
-  const pids = [redis, program, helper].filter((pid) => pid !== undefined);
+async function expectNothingLeft({ redis, program, grandchild, folders }: Said) {
+  const pids = [redis, program, grandchild].filter((pid) => pid !== undefined);
   await expect.poll(() => pids.filter(isAlive), { timeout: 8_000 }).toEqual([]);
   await expect.poll(() => folders.filter((folder) => existsSync(folder)), { timeout: 8_000 }).toEqual([]);
 }

@@ -25,7 +25,9 @@ const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 
 function startProcess(options: Partial<CronProcessOptions> & Pick<CronProcessOptions, 'prefix' | 'body'>): Child {
   const all: CronProcessOptions = { url, ttl: 2000, ...options };
-  return startChild(new URL('./fixtures/cron-process.ts', import.meta.url), { env: { CRON_PROCESS: JSON.stringify(all) } });
+  return startChild(new URL('./fixtures/cron-process.ts', import.meta.url), {
+    env: { CRON_PROCESS: JSON.stringify(all) },
+  });
 }
 
 function order(child: Child, what: Order): void {
@@ -59,7 +61,7 @@ describe('three processes', () => {
       for (const child of children) await child.next('ready');
       // Each tick is one of these events in each process.
       for (const child of children) {
-        for (let seen = 0; seen < 7; ) if (/started|skipped/.test((await child.next<Event>('event')).event)) seen++;
+        for (let seen = 0; seen < 7;) if (/started|skipped/.test((await child.next<Event>('event')).event)) seen++;
       }
       await shutDown(children);
       const runs = saidBy<Run>(children, 'run').toSorted((a, b) => a.fencingToken - b.fencingToken);
@@ -82,7 +84,7 @@ describe('three processes', () => {
     try {
       const [one] = children as [Child];
       for (const child of children) await child.next('ready');
-      for (let seen = 0; seen < 8; ) if ((await one.next<Event>('event')).event !== 'finished') seen++;
+      for (let seen = 0; seen < 8;) if ((await one.next<Event>('event')).event !== 'finished') seen++;
       await shutDown(children);
       const runs = saidBy<Run>(children, 'run').toSorted((a, b) => a.fencingToken - b.fencingToken);
       const ends = new Map(saidBy<Run>(children, 'end').map(({ fencingToken, at }) => [fencingToken, at]));
@@ -120,7 +122,11 @@ test('a record that is deleted under a run aborts it, and its execution fails', 
   await using child = startProcess({ prefix, body: 'until-told' });
   const run = await child.next<Run>('run');
   expect(await redis.del(`${prefix}:{job}`)).toBe(1);
-  expect(await child.next('aborted')).toMatchObject({ name: 'LeaseLostError', reason: 'missing', fencingToken: run.fencingToken });
+  expect(await child.next('aborted')).toMatchObject({
+    name: 'LeaseLostError',
+    reason: 'missing',
+    fencingToken: run.fencingToken,
+  });
   // The body goes on, so nothing has been reported yet, and no second copy has begun.
   expect(saidBy<Event>([child], 'event').map(({ event }) => event)).not.toContain('failed');
   expect(await eventOf(child, 'overlap')).toBeDefined();
@@ -167,25 +173,29 @@ test('stop() during the random delay gives the tick back', { timeout: 30_000 }, 
   expect(again).toMatchObject({ acquired: true });
 });
 
-test('Redis down at a tick is a coordinator-error, and once it is back ticks run again', { timeout: 40_000 }, async () => {
-  await using redis = await startRedis();
-  await using cron = leasedCron({ connection: redis.url });
-  const task = cron.schedule('* * * * * *', () => {}, { name: 'job', logger: quiet, suppressMissedWarning: true });
-  const next = (event: 'skipped' | 'finished'): Promise<TaskContext> =>
-    new Promise((resolve) => {
-      const listener = (context: TaskContext): void => {
-        task.off(`execution:${event}`, listener);
-        resolve(context);
-      };
-      task.on(`execution:${event}`, listener);
-    });
-  await next('finished');
-  const skipped = next('skipped');
-  await redis.kill();
-  expect(await skipped).toMatchObject({ reason: 'coordinator-error' });
-  await redis.restart();
-  await next('finished');
-});
+test(
+  'Redis down at a tick is a coordinator-error, and once it is back ticks run again',
+  { timeout: 40_000 },
+  async () => {
+    await using redis = await startRedis();
+    await using cron = leasedCron({ connection: redis.url });
+    const task = cron.schedule('* * * * * *', () => {}, { name: 'job', logger: quiet, suppressMissedWarning: true });
+    const next = (event: 'skipped' | 'finished'): Promise<TaskContext> =>
+      new Promise((resolve) => {
+        const listener = (context: TaskContext): void => {
+          task.off(`execution:${event}`, listener);
+          resolve(context);
+        };
+        task.on(`execution:${event}`, listener);
+      });
+    await next('finished');
+    const skipped = next('skipped');
+    await redis.kill();
+    expect(await skipped).toMatchObject({ reason: 'coordinator-error' });
+    await redis.restart();
+    await next('finished');
+  },
+);
 
 describe('shutdown', () => {
   test('lets a run end that ends in time', { timeout: 30_000 }, async () => {

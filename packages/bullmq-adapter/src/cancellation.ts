@@ -19,10 +19,10 @@ export class Cancellation {
     return this.#controller.signal;
   }
 
-  /** `worker.cancelJob` gives a text, which as a job's failure would be recorded as "null". */
+  /** `worker.cancelJob` gives a text or nothing; thrown as it is, a text would be recorded as the failure "null". */
   cancel(reason: unknown): void {
-    const error = reason instanceof Error ? reason : new Error(`the job was cancelled: ${String(reason ?? 'no reason given')}`);
-    this.#controller.abort(error);
+    const why = typeof reason === 'string' ? reason : 'no reason given';
+    this.#controller.abort(reason instanceof Error ? reason : new Error(`the job was cancelled: ${why}`));
   }
 
   end(): void {

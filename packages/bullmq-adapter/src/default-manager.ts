@@ -21,19 +21,25 @@ const shared = new WeakMap<object, Shared>();
  */
 export function shareManager(connection: unknown): SharedManager {
   checkConnection(connection);
-  const its = shared.get(connection) ?? { manager: new LeaseManager({ store: redisStore(sourceOf(connection)) }), users: 0 };
+  const its = shared.get(connection) ?? {
+    manager: new LeaseManager({ store: redisStore(sourceOf(connection)) }),
+    users: 0,
+  };
   shared.set(connection, its);
   return { manager: its.manager, join: () => join(connection, its) };
 }
 
 function join(connection: object, its: Shared): (force: boolean) => Promise<void> {
   its.users++;
-  return async (force) => {
-    if (--its.users > 0) return;
-    shared.delete(connection);
-    // Forced: nobody waits for jobs that still run. Their leases run out.
-    await its.manager.close(force ? { grace: 0, abandonAfter: 0 } : undefined);
-  };
+  let left: Promise<void> | undefined;
+  return (force) => (left ??= leave(connection, its, force));
+}
+
+async function leave(connection: object, its: Shared, force: boolean): Promise<void> {
+  if (--its.users > 0) return;
+  shared.delete(connection);
+  // Forced: nobody waits for jobs that still run. Their leases run out.
+  await its.manager.close(force ? { grace: 0, abandonAfter: 0 } : undefined);
 }
 
 function checkConnection(connection: unknown): asserts connection is Readonly<Record<string, unknown>> {
@@ -41,7 +47,9 @@ function checkConnection(connection: unknown): asserts connection is Readonly<Re
   // Pools and options of PostgreSQL; clients other than ioredis, which would be taken for options.
   const isOther =
     isObject &&
-    ('query' in connection || 'connectionString' in connection || ('duplicate' in connection && !('call' in connection)));
+    ('query' in connection ||
+      'connectionString' in connection ||
+      ('duplicate' in connection && !('call' in connection)));
   if (isObject && !isOther) return;
   throw new ConfigError(
     'lease.manager',

@@ -3,21 +3,24 @@ import type { Job, Worker } from 'bullmq';
 import type { LeasedJob } from './options.ts';
 import type { RunObserver } from './run.ts';
 
+/** The events of a leased worker, beside BullMQ's. */
+export interface LeaseEvents {
+  /** A job has its lease, its fences are activated, its processor is about to begin. */
+  leaseAcquired: (job: LeasedJob) => void;
+  /**
+   * Somebody else has the job's resource, for `remainingMs` if nobody prolongs it; null if nobody has it but it is kept for
+   * another. The job is put back.
+   */
+  leaseBusy: (job: Job, holder: Holder | null, remainingMs: number) => void;
+  /** Once for each run that lost its lease. When the processor has settled, the job is put back. */
+  leaseLost: (job: LeasedJob, error: LeaseLostError) => void;
+}
+
 declare module 'bullmq' {
   // The base of WorkerListener. That one itself has other type parameters in BullMQ 5 than in 6, so it cannot be added to
   // for both. Option types are left alone: a plain Worker would accept `lease` and ignore it.
-  interface IoredisListener {
-    /** A job has its lease, its fences are activated, its processor is about to begin. */
-    leaseAcquired: (job: LeasedJob) => void;
-    /** Somebody else has the job's resource; null if nobody has it but it is kept for another. The job is put back. */
-    leaseBusy: (job: Job, holder: Holder | null, remainingMs: number) => void;
-    /** Once for each run that lost its lease. When the processor has settled, the job is put back. */
-    leaseLost: (job: LeasedJob, error: LeaseLostError) => void;
-  }
+  interface IoredisListener extends LeaseEvents {}
 }
-
-type LeaseEvents = 'leaseAcquired' | 'leaseBusy' | 'leaseLost';
-
 /** The worker's events. What a listener throws or rejects with goes to `error`; neither the run nor the others notice. */
 export class WorkerEvents implements RunObserver {
   readonly #worker: Worker;
@@ -42,7 +45,7 @@ export class WorkerEvents implements RunObserver {
     this.#fail(error);
   }
 
-  #announce(event: LeaseEvents, ...args: unknown[]): void {
+  #announce(event: keyof LeaseEvents, ...args: unknown[]): void {
     for (const listener of this.#worker.rawListeners(event)) {
       try {
         const result: unknown = (listener as (...args: unknown[]) => unknown).apply(this.#worker, args);

@@ -1,3 +1,4 @@
+export type { LeaseEvents } from './events.ts';
 export { leased } from './leased.ts';
 export { LeasedWorker } from './leased-worker.ts';
 export type {

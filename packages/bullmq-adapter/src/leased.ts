@@ -19,7 +19,8 @@ export function leased<D = any, R = any, N extends string = string>(
 ): (job: Job<D, R, N>, token?: string, signal?: AbortSignal) => Promise<R> {
   const settings = parseLeaseOptions(options, 'options');
   const { manager } = settings;
-  if (manager === undefined) throw new ConfigError('options.manager', 'is missing; a processor has no connection to make one from');
+  if (manager === undefined)
+    throw new ConfigError('options.manager', 'is missing; a processor has no connection to make one from');
   const runs = new Runs(manager, settings, nobody, never);
   // Three parameters, or BullMQ makes no signal.
   return (job, token, signal) => {

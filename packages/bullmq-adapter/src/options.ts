@@ -68,10 +68,14 @@ export function parseLeaseOptions<D, R, N extends string>(
   path: string,
 ): LeaseSettings {
   if (typeof options !== 'object' || options === null) {
-    throw new ConfigError(path, "is missing; say what has one owner: { resource: (job) => `customer:${job.data.customerId}` }");
+    throw new ConfigError(
+      path,
+      'is missing; say what has one owner: { resource: (job) => `customer:${job.data.customerId}` }',
+    );
   }
   for (const name of Object.keys(options)) {
-    if (!Object.hasOwn(NAMES, name)) throw new ConfigError(`${path}.${name}`, 'is not an option here; check the spelling');
+    if (!Object.hasOwn(NAMES, name))
+      throw new ConfigError(`${path}.${name}`, 'is not an option here; check the spelling');
   }
   const { resource, manager, ...acquire } = options;
   if (typeof resource !== 'function') checkResource(`${path}.resource`, resource);

@@ -13,7 +13,10 @@ export function checkResource(option: string, name: unknown): asserts name is st
   checkResourceName(option, name);
   const leftover = LEFTOVER.exec(name);
   if (leftover !== null) {
-    throw new ConfigError(option, `${JSON.stringify(name)} contains ${leftover[0]}: a value is missing in the template`);
+    throw new ConfigError(
+      option,
+      `${JSON.stringify(name)} contains ${leftover[0]}: a value is missing in the template`,
+    );
   }
 }
 

@@ -47,7 +47,10 @@ interface Run<R> {
   lossAnnounced: boolean;
 }
 
-type Outcome<R> = { readonly value: R } | { readonly again: unknown } | { readonly putBack: unknown; readonly forMs: number };
+type Outcome<R> =
+  | { readonly value: R }
+  | { readonly again: unknown }
+  | { readonly putBack: unknown; readonly forMs: number };
 
 /** Runs jobs under leases, for one worker or one wrapped processor. */
 export class Runs {
@@ -192,7 +195,9 @@ export class Runs {
     }
     const reason: unknown = lease.signal.reason;
     const endedByShutdown =
-      codeOf(reason) === 'RUN_CANCELLED' && (reason as RunCancelledError).reason === 'shutdown' && isFrom(error, reason);
+      codeOf(reason) === 'RUN_CANCELLED' &&
+      (reason as RunCancelledError).reason === 'shutdown' &&
+      isFrom(error, reason);
     // A process that goes away is no failure of the job.
     if (endedByShutdown) return { putBack: error, forMs: delayMs(run.job, Infinity) };
     throw error;

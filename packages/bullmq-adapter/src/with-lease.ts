@@ -1,5 +1,5 @@
 import { ConfigError, type LeaseManager } from '@leasehold/core';
-import type { Job, Worker } from 'bullmq';
+import type { Job, Worker, WorkerOptions } from 'bullmq';
 import { shareManager } from './default-manager.ts';
 import { WorkerEvents } from './events.ts';
 import { parseLeaseOptions, type LeasedProcessor, type LeasedWorkerOptions } from './options.ts';
@@ -43,10 +43,10 @@ export function withLease<Base extends WorkerClass>(
     #closed: Promise<void> | undefined;
 
     constructor(...args: any[]) {
-      const [name, processor, { lease, ...options }, ...rest] = args as [
+      const [name, processor, { lease, ...options } = {}, ...rest] = args as [
         string,
         LeasedProcessor,
-        LeasedWorkerOptions,
+        Partial<LeasedWorkerOptions>?,
         ...unknown[],
       ];
       // Everything that can be refused is refused before BullMQ opens connections and starts.
@@ -75,8 +75,15 @@ export function withLease<Base extends WorkerClass>(
      * manager that was given stays open.
      */
     override close(force = false): Promise<void> {
-      this.#closed ??= super.close(force).finally(() => this.#leaveManager(force));
-      return this.#closed;
+      return (this.#closed ??= this.#close(super.close(force), force));
+    }
+
+    async #close(closed: Promise<void>, force: boolean): Promise<void> {
+      try {
+        await closed;
+      } finally {
+        await this.#leaveManager(force);
+      }
     }
   } as unknown as LeasedWorkerClass<InstanceType<Base>>;
 }
@@ -92,7 +99,7 @@ function checkProcessor(processor: unknown): asserts processor is LeasedProcesso
   throw new ConfigError('processor', 'is missing; jobs that are fetched by hand do not run under a lease');
 }
 
-function checkOptions(options: Omit<LeasedWorkerOptions, 'lease'>): void {
+function checkOptions(options: Partial<WorkerOptions>): void {
   if (options.maxStartedAttempts === undefined) return;
   throw new ConfigError(
     'maxStartedAttempts',

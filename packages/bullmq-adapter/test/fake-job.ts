@@ -8,7 +8,9 @@ export interface FakeJob extends Job {
 }
 
 /** As much of a job as the adapter uses. */
-export function fakeJob(fields: { readonly id?: string; readonly data?: unknown; readonly attemptsStarted?: number } = {}): FakeJob {
+export function fakeJob(
+  fields: { readonly id?: string; readonly data?: unknown; readonly attemptsStarted?: number } = {},
+): FakeJob {
   const delays: number[] = [];
   const refusals: Error[] = [];
   return {

@@ -8,7 +8,8 @@ const processor = async (): Promise<void> => {};
 const connection = { host: '127.0.0.1', port: 1, retryStrategy: () => null };
 
 function make(options: object, its: unknown = processor): () => void {
-  return () => new LeasedWorker('queue', its as typeof processor, { connection, ...options } as unknown as LeasedWorkerOptions);
+  return () =>
+    new LeasedWorker('queue', its as typeof processor, { connection, ...options } as unknown as LeasedWorkerOptions);
 }
 
 describe('options of a LeasedWorker', () => {
@@ -25,10 +26,17 @@ describe('options of a LeasedWorker', () => {
     expect(make(options)).toThrow(expect.objectContaining({ code: 'CONFIG', option }));
   });
 
-  it.each([[undefined], [null], ['processor.js'], [new URL('file:///processor.js')]])('refuses %s as a processor', (its) => {
-    expect(make({ lease: { resource: 'reports' } }, its ?? null)).toThrow(
-      expect.objectContaining({ code: 'CONFIG', option: 'processor' }),
-    );
+  it.each([[undefined], [null], ['processor.js'], [new URL('file:///processor.js')]])(
+    'refuses %s as a processor',
+    (its) => {
+      expect(make({ lease: { resource: 'reports' } }, its ?? null)).toThrow(
+        expect.objectContaining({ code: 'CONFIG', option: 'processor' }),
+      );
+    },
+  );
+
+  it('says what is missing when there are none', () => {
+    expect(() => new LeasedWorker('queue', processor, undefined as never)).toThrow(/^CONFIG: lease: is missing/);
   });
 
   it.each([
@@ -50,7 +58,9 @@ describe('leased', () => {
 
   it('needs a manager and knows its options', () => {
     const make = (options: object) => () => leased(processor, options as never);
-    expect(make({ resource: 'reports' })).toThrow(expect.objectContaining({ code: 'CONFIG', option: 'options.manager' }));
+    expect(make({ resource: 'reports' })).toThrow(
+      expect.objectContaining({ code: 'CONFIG', option: 'options.manager' }),
+    );
     expect(make({ resource: 'reports', manager, fence: [] })).toThrow(
       expect.objectContaining({ code: 'CONFIG', option: 'options.fence' }),
     );

@@ -179,7 +179,9 @@ describe('cancelling', () => {
 
 describe('a lost lease', () => {
   async function lose(runs: ReturnType<typeof setUp>, signal: AbortSignal): Promise<Error> {
-    runs.store.set('extend', { reply: (verdicts) => verdicts.map(() => ({ verdict: 'lost', reason: 'superseded' }) as const) });
+    runs.store.set('extend', {
+      reply: (verdicts) => verdicts.map(() => ({ verdict: 'lost', reason: 'superseded' }) as const),
+    });
     return aborted(signal);
   }
 

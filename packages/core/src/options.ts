@@ -122,7 +122,10 @@ function having<T>(what: string, ...methods: readonly (keyof T & string)[]): z.Z
   );
 }
 
-const fence = having<Fence>('a fence (activate, write, seal, highest)', 'activate', 'write', 'seal', 'highest');
+const fence = having<Fence>('a fence (activate, write, seal, highest)', 'activate', 'write', 'seal', 'highest').refine(
+  ({ name }) => typeof name === 'string' && name !== '',
+  'must be a fence with a name',
+);
 
 const managerSchema = z.strictObject({
   store: having<LeaseStore>("a lease store, such as redisStore('redis://localhost:6379')", 'acquire', 'extend', 'release', 'read'),

@@ -8,22 +8,23 @@ import { NotStartedError, type Clock, type Timer } from '@leasehold/core';
  */
 export class Claim {
   readonly #settled: Promise<TryRunResult<unknown>>;
-  readonly #lease: Promise<Lease>;
-  #leaseArrived: (lease: Lease) => void = () => {};
+  readonly #granted: Promise<Lease>;
+  #grant: (lease: Lease) => void = () => {};
   #begin: (body: RunBody<unknown>) => void = () => {};
   #abandon: (error: NotStartedError) => void = () => {};
-  #waiting = true;
+  #state: 'waiting' | 'begun' | 'given back' = 'waiting';
+  #lease: Lease | undefined;
   #timer: Timer | undefined;
 
   private constructor(manager: LeaseManager, resource: string, options: AcquireOptions) {
-    this.#lease = new Promise((resolve) => (this.#leaseArrived = resolve));
+    this.#granted = new Promise((resolve) => (this.#grant = resolve));
     const begun = new Promise<RunBody<unknown>>((resolve, reject) => {
       this.#begin = resolve;
       this.#abandon = reject;
     });
-    begun.catch(() => {});
     this.#settled = manager.tryRun(resource, options, async (lease) => {
-      this.#leaseArrived(lease);
+      this.#lease = lease;
+      this.#grant(lease);
       // Lost or cancelled before anything was begun: there is nothing to wait for any more.
       const giveUp = (): void => void this.giveBack();
       lease.signal.addEventListener('abort', giveUp, { once: true });
@@ -32,13 +33,13 @@ export class Claim {
       lease.assertHeld();
       return body(lease);
     });
-    // Whoever began the run, or gave it back, hears of it; until then nobody listens.
+    // Whoever begins the run hears of it; until then nobody listens.
     this.#settled.catch(() => {});
   }
 
   /**
-   * Asks once. Rejects as `LeaseManager.run` does before its body. The claim is given back by itself unless it is taken
-   * within `patienceMs` of the grant.
+   * Asks once. Rejects as `LeaseManager.run` does before its body. The claim is given back by itself unless it is begun
+   * within `patience` of the grant.
    */
   static async ask(
     manager: LeaseManager,
@@ -47,36 +48,40 @@ export class Claim {
     patience: { readonly clock: Clock; readonly ms: number },
   ): Promise<Claim | Refusal> {
     const claim = new Claim(manager, resource, options);
-    const first = await Promise.race([claim.#lease, claim.#settled]);
+    const first = await Promise.race([claim.#granted, claim.#settled]);
     if ('ran' in first) {
       if (!first.ran) return first;
-      throw new TypeError('a run ended before it was begun');
+      throw new TypeError('a run was over before it was begun');
     }
-    if (claim.#waiting) {
+    if (claim.#state === 'waiting') {
       claim.#timer = patience.clock.setTimer(patience.ms, () => void claim.giveBack(), { ref: false });
     }
     return claim;
   }
 
-  /** Begins the run, unless it has been given back: then undefined. Settles as `LeaseManager.run` does. */
-  begin(body: RunBody<unknown>): Promise<unknown> | undefined {
-    if (!this.#stopWaiting()) return undefined;
-    this.#begin(body);
-    return this.#settled.then((result) => (result.ran ? result.value : undefined));
+  /** Whether the run can be begun: neither given back nor lost, as the clocks say now. */
+  get isOpen(): boolean {
+    return this.#state === 'waiting' && this.#lease?.isHeld() === true;
   }
 
-  /** Releases a lease whose run was not begun, and its tick with it; resolves when that is done. Never rejects. */
-  async giveBack(): Promise<void> {
-    if (!this.#stopWaiting()) return;
-    const { resource } = await this.#lease;
-    this.#abandon(new NotStartedError(resource, 'node-cron did not begin the run'));
-    await this.#settled.catch(() => {});
-  }
-
-  #stopWaiting(): boolean {
-    if (!this.#waiting) return false;
-    this.#waiting = false;
+  /** Begins the run of an open claim. Settles as `LeaseManager.run` does. */
+  async begin(body: RunBody<unknown>): Promise<unknown> {
+    this.#state = 'begun';
     this.#timer?.clear();
-    return true;
+    this.#begin(body);
+    const result = await this.#settled;
+    return result.ran ? result.value : undefined;
+  }
+
+  /** Releases the lease of a run that was not begun, and its tick with it; resolves when that is done. Never rejects. */
+  async giveBack(): Promise<void> {
+    if (this.#state === 'begun') return;
+    if (this.#state === 'waiting') {
+      this.#state = 'given back';
+      this.#timer?.clear();
+      const { resource } = await this.#granted;
+      this.#abandon(new NotStartedError(resource, 'node-cron did not begin the run'));
+    }
+    await this.#settled.catch(() => {});
   }
 }

@@ -1,8 +1,8 @@
-import { LeaseholdError, type Clock, type LeaseManager, type Refusal, type RunBody } from '@leasehold/core';
+import { LeaseholdError, type Clock, type LeaseManager, type Refusal } from '@leasehold/core';
 import type { RunCoordinator } from 'node-cron';
 
 import { Claim } from './claim.ts';
-import type { TaskSettings } from './options.ts';
+import { acquireOptions, type TaskSettings } from './options.ts';
 import { pause } from './pause.ts';
 
 /** How long a clock that is ahead of the store's is waited for, at most. Beyond it the clock is wrong. */
@@ -75,36 +75,32 @@ export class Elector implements RunCoordinator {
     await claim?.giveBack();
   }
 
-  /** Runs `body` under the claim of this tick, or undefined if there is none (any more). */
-  begin(tick: Date, body: RunBody<unknown>): Promise<unknown> | undefined {
+  /** The claim of this tick, for the one who begins its run. */
+  take(tick: Date): Claim | undefined {
     const claim = this.#claims.get(tick.getTime());
     this.#claims.delete(tick.getTime());
-    return claim?.begin(body);
-  }
-
-  /** What a tick asks for. */
-  tickOptions(at: number): { readonly job: string; readonly at: number; readonly startingDeadline: number } {
-    return { job: this.#settings.name, at, startingDeadline: this.#settings.startingDeadlineMs };
+    return claim;
   }
 
   start(): void {
     this.#stopping = new AbortController();
   }
 
-  /** Ends the waiting and gives back what node-cron has not begun: its timer is gone. */
-  stop(): void {
+  /** Ends the waiting and gives back what node-cron has not begun: its timer is gone. Never rejects. */
+  async stop(): Promise<void> {
     this.#stopping.abort();
     if (this.#settings.maxRandomDelayMs === 0) return; // those that are here begin within this turn of the event loop
-    for (const claim of this.#claims.values()) void claim.giveBack();
+    const claims = [...this.#claims.values()];
     this.#claims.clear();
+    await Promise.all(claims.map((claim) => claim.giveBack()));
   }
 
   /** Null when the manager was closed by our own shutdown, which is no failure. */
   async #ask(tick: number, stopping: AbortSignal): Promise<Claim | Refusal | null> {
-    const { resource, lease, maxRandomDelayMs } = this.#settings;
+    const { resource, maxRandomDelayMs } = this.#settings;
     const patience = { clock: this.#clock, ms: maxRandomDelayMs + BEGIN_MARGIN_MS };
     try {
-      return await Claim.ask(this.#manager, resource, { ...lease, tick: this.tickOptions(tick) }, patience);
+      return await Claim.ask(this.#manager, resource, acquireOptions(this.#settings, tick), patience);
     } catch (error) {
       if (stopping.aborted && LeaseholdError.is(error, 'MANAGER_CLOSED')) return null;
       throw error;

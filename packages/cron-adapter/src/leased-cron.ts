@@ -17,16 +17,18 @@ import { LeasedTask } from './leased-task.ts';
 import { parseTaskOptions, type LeasedTaskOptions } from './options.ts';
 import { pause } from './pause.ts';
 
-export type LeasedCronOptions =
-  /** A manager that is yours: `shutdown` does not close it. */
-  | { readonly manager: LeaseManager }
-  /** A manager of its own, with these options: `shutdown` closes it. */
-  | (Omit<LeaseManagerOptions, 'store'> & {
-      /** A URL, ioredis' options, or a client of ioredis (which stays yours). */
-      readonly connection: RedisSource;
-      /** The namespace of the leases. @default 'leasehold' */
-      readonly prefix?: string;
-    });
+/** A manager that is yours: `shutdown` does not close it. */
+type SharedManager = { readonly manager: LeaseManager } & { readonly [K in keyof OwnManager]?: never };
+
+/** A manager of its own, with these options: `shutdown` closes it. */
+interface OwnManager extends Omit<LeaseManagerOptions, 'store'> {
+  /** A URL, ioredis' options, or a client of ioredis, which stays yours: its settings are used, not its connection. */
+  readonly connection: RedisSource;
+  /** The namespace of the leases. @default 'leasehold' */
+  readonly prefix?: string;
+}
+
+export type LeasedCronOptions = SharedManager | OwnManager;
 
 /** node-cron's surface for tasks under a lease. Its functions can be taken off it, as node-cron's can. */
 export interface LeasedCron
@@ -63,7 +65,10 @@ export function leasedCron(options: LeasedCronOptions): LeasedCron {
   function createTask(expression: string, task: CronTask, taskOptions: LeasedTaskOptions): ScheduledTask {
     if (isClosed) throw new ManagerClosedError();
     if (typeof task !== 'function') {
-      throw new ConfigError('task', 'must be a function; a file that node-cron runs in another process cannot be given a lease');
+      throw new ConfigError(
+        'task',
+        'must be a function; a file that node-cron runs in another process cannot be given a lease',
+      );
     }
     const settings = parseTaskOptions(taskOptions);
     const { name } = settings;

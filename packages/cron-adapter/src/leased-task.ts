@@ -3,7 +3,7 @@ import nodeCron, { type ScheduledTask, type TaskContext } from 'node-cron';
 
 import { cronRun, type CronTask } from './cron-run.ts';
 import { Elector } from './elector.ts';
-import type { TaskSettings } from './options.ts';
+import { acquireOptions, type TaskSettings } from './options.ts';
 
 /**
  * One task of node-cron under a lease. Two halves: the elector answers node-cron's question whether a tick runs here, and
@@ -15,7 +15,7 @@ export class LeasedTask {
   readonly #settings: TaskSettings;
   readonly #task: CronTask;
   readonly #elector: Elector;
-  readonly #executions = new Set<Promise<unknown>>();
+  readonly #underWay = new Set<Promise<unknown>>();
   /** The lease of the run that goes on here, lost or not. */
   #running: Lease | undefined;
 
@@ -28,45 +28,44 @@ export class LeasedTask {
     this.scheduled = nodeCron.createTask(expression, (context) => this.#track(this.#execute(context)), {
       ...settings.cron,
       distributed: true,
-      runCoordinator: this.#elector,
+      runCoordinator: {
+        shouldRun: (key) => this.#track(this.#elector.shouldRun(key)),
+        onComplete: (key) => this.#elector.onComplete(key),
+      },
     });
     this.scheduled.on('task:started', () => this.#elector.start());
-    this.scheduled.on('task:stopped', () => this.#elector.stop());
+    this.scheduled.on('task:stopped', () => this.#track(this.#elector.stop()));
   }
 
-  get name(): string {
-    return this.#settings.name;
-  }
-
-  /** Resolves when every execution that has begun is over. Never rejects. */
+  /** Resolves when everything that has begun is over: elections, executions, claims given back. Never rejects. */
   async settled(): Promise<void> {
-    await Promise.allSettled(this.#executions);
+    await Promise.allSettled(this.#underWay);
   }
 
-  #track<T>(execution: Promise<T>): Promise<T> {
-    this.#executions.add(execution);
-    const over = (): void => void this.#executions.delete(execution);
-    execution.then(over, over);
-    return execution;
+  #track<T>(work: Promise<T>): Promise<T> {
+    this.#underWay.add(work);
+    const over = (): void => void this.#underWay.delete(work);
+    work.then(over, over);
+    return work;
   }
 
   async #execute(context: TaskContext): Promise<unknown> {
-    const { resource, lease } = this.#settings;
     // `execute()` is not asked about anywhere: it comes here without an election and without a tick.
     const tick = context.execution?.reason === 'scheduled' ? context.date : null;
     const body = (held: Lease): Promise<unknown> => this.#body(context, held, tick);
-    if (tick === null) return this.#manager.run(resource, lease, this.#alone(body));
-    return (
-      this.#elector.begin(tick, body) ??
-      // Stopped between its election and now, which gave the claim back; node-cron goes on, so it has to be asked for again.
-      this.#manager.run(resource, { ...lease, tick: this.#elector.tickOptions(tick.getTime()) }, this.#alone(body))
-    );
+    const claim = tick === null ? undefined : this.#elector.take(tick);
+    if (claim?.isOpen === true) return claim.begin(body);
+    // Given back or lost since its election, and node-cron goes on all the same: then the tick is asked for again.
+    await claim?.giveBack();
+    this.#refuseSecondCopy();
+    const options = acquireOptions(this.#settings, tick?.getTime() ?? null);
+    return this.#manager.run(this.#settings.resource, options, body);
   }
 
-  /** A run that has lost its lease and has not ended must not get a second copy beside it, though the lease is free. */
-  #alone(body: (held: Lease) => Promise<unknown>): (held: Lease) => Promise<unknown> {
+  /** A run that has lost its lease and has not ended must not get another one beside it, though the resource is free. */
+  #refuseSecondCopy(): void {
     const before = this.#running;
-    if (before === undefined || before.isHeld()) return body;
+    if (before === undefined || before.isHeld()) return;
     throw new ResourceBusyError(this.#settings.resource, {
       reason: 'held',
       holder: {

@@ -73,7 +73,8 @@ const DEFAULT_STARTING_DEADLINE_MS = 300_000;
 // Options of node-cron that have no meaning here, with what to do about each.
 const REFUSED: Readonly<Record<string, string>> = {
   distributed: 'is what a leased task always is; leave it out',
-  runCoordinator: 'cannot be combined with a lease, which elects by itself; leave it out, or schedule with plain node-cron',
+  runCoordinator:
+    'cannot be combined with a lease, which elects by itself; leave it out, or schedule with plain node-cron',
   executeTimeout: 'has no effect on a task that is a function; use lease.maxHold, which also aborts the signal',
   startTimeout: 'has no effect on a task that is a function; leave it out',
 };
@@ -108,16 +109,24 @@ const taskSchema = z.strictObject({
   name: named('name', checkJobName),
   timezone: z.string('must be a string').optional(),
   timeZone: z.string('must be a string').optional(),
-  noOverlap: z
-    .literal(true, 'runs under one lease never overlap; leave it out, or give true')
-    .optional(),
+  noOverlap: z.literal(true, 'runs under one lease never overlap; leave it out, or give true').optional(),
   maxExecutions: z.number('must be a number').int('must be whole').min(1, 'must be at least 1').optional(),
   maxRandomDelay: milliseconds.optional(),
   missedExecutionTolerance: milliseconds.optional(),
   suppressMissedWarning: z.boolean('must be true or false').optional(),
-  logger: z.custom<NonNullable<TaskOptions['logger']>>((value) => typeof value === 'object' && value !== null, 'must be a logger of node-cron').optional(),
+  logger: z
+    .custom<NonNullable<TaskOptions['logger']>>(
+      (value) => typeof value === 'object' && value !== null,
+      'must be a logger of node-cron',
+    )
+    .optional(),
   unref: z.boolean('must be true or false').optional(),
-  startingDeadline: duration('startingDeadline').refine((ms) => ms < 1e15, 'must not be Infinity').optional(),
+  startingDeadline: duration('startingDeadline')
+    .refine(
+      (ms) => ms >= 1000 && ms < 1e15,
+      'must be at least 1 s, because timers are late by themselves, and not Infinity',
+    )
+    .optional(),
   lease: leaseSchema.optional(),
   distributedLease: milliseconds.optional(),
 });
@@ -128,7 +137,8 @@ export function parseTaskOptions(options: LeasedTaskOptions): TaskSettings {
   for (const [option, why] of Object.entries(REFUSED)) {
     if (unchecked?.[option] !== undefined) throw new ConfigError(option, why);
   }
-  if (unchecked?.['name'] === undefined) throw new ConfigError('name', 'is missing; give the job one, the same in every process');
+  if (unchecked?.['name'] === undefined)
+    throw new ConfigError('name', 'is missing; give the job one, the same in every process');
   const { name, timeZone, startingDeadline, lease, distributedLease, ...rest } = parseOptions(taskSchema, options);
   const timezone = parseTimezone(rest.timezone, timeZone);
   const startingDeadlineMs = startingDeadline ?? DEFAULT_STARTING_DEADLINE_MS;
@@ -141,7 +151,10 @@ export function parseTaskOptions(options: LeasedTaskOptions): TaskSettings {
   }
   const { resource = name, ttl = distributedLease, ...others } = lease ?? {};
   if (distributedLease !== undefined && ttl !== distributedLease) {
-    throw new ConfigError('distributedLease', `${distributedLease} ms and lease.ttl ${ttl} ms are the same option; give one`);
+    throw new ConfigError(
+      'distributedLease',
+      `${distributedLease} ms and lease.ttl ${ttl} ms are the same option; give one`,
+    );
   }
   return {
     name,
@@ -151,6 +164,12 @@ export function parseTaskOptions(options: LeasedTaskOptions): TaskSettings {
     maxRandomDelayMs,
     cron: { ...given({ ...rest, timezone }), name },
   };
+}
+
+/** What one run asks for; with the epoch milliseconds of its tick, if it has one. */
+export function acquireOptions({ name, lease, startingDeadlineMs }: TaskSettings, tick: number | null): AcquireOptions {
+  if (tick === null) return lease;
+  return { ...lease, tick: { job: name, at: tick, startingDeadline: startingDeadlineMs } };
 }
 
 function parseTimezone(timezone: string | undefined, timeZone: string | undefined): string | undefined {

@@ -8,7 +8,11 @@ import { Bench, START_MS } from './support/bench.ts';
 const bench = new Bench();
 const keyOf = (name: string, tick: number): string => `${name}:${new Date(tick).toISOString()}`;
 
-function elector(manager: LeaseManager, options: Partial<LeasedTaskOptions> = {}, isRunningHere = (): boolean => false): Elector {
+function elector(
+  manager: LeaseManager,
+  options: Partial<LeasedTaskOptions> = {},
+  isRunningHere = (): boolean => false,
+): Elector {
   return new Elector(manager, parseTaskOptions({ name: 'job', ...options }), systemClock, isRunningHere);
 }
 
@@ -35,9 +39,9 @@ describe('a claim', () => {
     const { manager } = bench.process();
     const ours = elector(manager);
     expect(await ours.shouldRun(keyOf('job', START_MS))).toBe(true);
-    expect(ours.begin(new Date(START_MS + 1000), () => {})).toBeUndefined();
-    expect(await ours.begin(new Date(START_MS), (lease) => lease.resource)).toBe('job');
-    expect(ours.begin(new Date(START_MS), () => {})).toBeUndefined();
+    expect(ours.take(new Date(START_MS + 1000))).toBeUndefined();
+    expect(await ours.take(new Date(START_MS))?.begin((lease) => lease.resource)).toBe('job');
+    expect(ours.take(new Date(START_MS))).toBeUndefined();
     await ours.onComplete(keyOf('job', START_MS));
     expect(await manager.inspect('job')).toMatchObject({ state: 'free' });
   });
@@ -50,7 +54,7 @@ describe('a claim', () => {
     expect(await manager.inspect('job')).toMatchObject({ state: 'held' });
     await bench.pass(100);
     expect(await manager.inspect('job')).toMatchObject({ state: 'free' });
-    expect(ours.begin(new Date(START_MS), () => {})).toBeUndefined();
+    expect(ours.take(new Date(START_MS))?.isOpen).toBe(false);
     expect(await elector(bench.process().manager).shouldRun(keyOf('job', START_MS))).toBe(true);
   });
 
@@ -69,7 +73,7 @@ describe('a claim', () => {
     const closed = manager.close({ grace: 500 });
     await bench.pass(500);
     expect(await closed).toEqual({ unsettled: [] });
-    expect(ours.begin(new Date(START_MS), () => {})).toBeUndefined();
+    expect(ours.take(new Date(START_MS))?.isOpen).toBe(false);
   });
 
   test('that is lost while it waits leaves the tick to whoever asks', async () => {
@@ -78,8 +82,20 @@ describe('a claim', () => {
     await ours.shouldRun(keyOf('job', START_MS));
     bench.store.edit('job', { leaseId: 'f'.repeat(32) });
     await bench.pass(1000);
-    expect(ours.begin(new Date(START_MS), () => {})).toBeUndefined();
+    expect(ours.take(new Date(START_MS))?.isOpen).toBe(false);
   });
+});
+
+test('a claim is closed as soon as its lease is over, before any timer has noticed', async () => {
+  const { manager } = bench.process({ ttl: '2s' });
+  const ours = elector(manager, { maxRandomDelay: 10_000 });
+  await ours.shouldRun(keyOf('job', START_MS));
+  const claim = ours.take(new Date(START_MS));
+  expect(claim?.isOpen).toBe(true);
+  vi.setSystemTime(Date.now() + 3000);
+  expect(claim?.isOpen).toBe(false);
+  await claim?.giveBack();
+  expect(await elector(bench.process().manager).shouldRun(keyOf('job', START_MS))).toBe(true);
 });
 
 describe('a clock ahead of the store', () => {
@@ -114,7 +130,7 @@ describe('a clock ahead of the store', () => {
     const ours = elector(new LeaseManager({ store: storeBehind(5000) }));
     const answer = ours.shouldRun(keyOf('job', START_MS));
     expect(await nowOf(answer)).toBe('pending');
-    ours.stop();
+    await ours.stop();
     expect(await nowOf(answer)).toBe(false);
   });
 });
@@ -172,7 +188,7 @@ test.each([
   const ours = elector(manager);
   if (tick > START_MS - 400_000) {
     await ours.shouldRun(keyOf('job', START_MS));
-    await ours.begin(new Date(START_MS), () => {});
+    await ours.take(new Date(START_MS))?.begin(() => {});
   }
   expect(await ours.shouldRun(keyOf('job', tick))).toBe(false);
 });
@@ -181,5 +197,5 @@ test('names may contain colons', async () => {
   const { manager } = bench.process();
   const ours = elector(manager, { name: 'shop:nightly' });
   expect(await ours.shouldRun(keyOf('shop:nightly', START_MS))).toBe(true);
-  expect(await ours.begin(new Date(START_MS), ({ resource }) => resource)).toBe('shop:nightly');
+  expect(await ours.take(new Date(START_MS))?.begin(({ resource }) => resource)).toBe('shop:nightly');
 });

@@ -2,7 +2,13 @@ import { ConfigError, LeaseManager, MemoryFence, MemoryLeaseStore } from '@lease
 import type { TaskContext, TaskFn } from 'node-cron';
 import { describe, expect, expectTypeOf, test } from 'vitest';
 
-import { leasedCron, type CronRun, type CronTask, type LeasedCronOptions, type LeasedTaskOptions } from '../src/index.ts';
+import {
+  leasedCron,
+  type CronRun,
+  type CronTask,
+  type LeasedCronOptions,
+  type LeasedTaskOptions,
+} from '../src/index.ts';
 import { parseTaskOptions } from '../src/options.ts';
 
 const refused: readonly (readonly [option: string, options: object, rule: RegExp])[] = [
@@ -23,6 +29,7 @@ const refused: readonly (readonly [option: string, options: object, rule: RegExp
   ['timeZone', { name: 'a', timezone: 'Europe/Berlin', timeZone: 'UTC' }, /same option/],
   ['timezone', { name: 'a', timeZone: 'Europe/Atlantis' }, /not a time zone/],
   ['startingDeadline', { name: 'a', startingDeadline: Infinity }, /Infinity/],
+  ['startingDeadline', { name: 'a', startingDeadline: '100ms' }, /at least 1 s/],
   ['maxRandomDelay', { name: 'a', maxRandomDelay: 2000, startingDeadline: '1s' }, /raise startingDeadline/],
 ];
 
@@ -75,7 +82,9 @@ describe('leasedCron', () => {
   test('needs a manager or a connection, not both', () => {
     expect(() => leasedCron({} as LeasedCronOptions)).toThrow('connection: is missing');
     expect(() => leasedCron({ manager: 1 } as unknown as LeasedCronOptions)).toThrow('must be a LeaseManager');
-    expect(() => leasedCron({ manager, prefix: 'shop' } as LeasedCronOptions)).toThrow('prefix: is not an option here');
+    expect(() => leasedCron({ manager, prefix: 'shop' } as unknown as LeasedCronOptions)).toThrow(
+      'prefix: is not an option here',
+    );
   });
 
   test("has node-cron's surface, also taken off it", () => {
@@ -95,7 +104,9 @@ describe('leasedCron', () => {
 
   test('refuses a file, a second job of a name, and a wrong expression', () => {
     const cron = leasedCron({ manager });
-    expect(() => cron.schedule('* * * * *', './task.js' as unknown as CronTask, { name: 'file' })).toThrow('must be a function');
+    expect(() => cron.schedule('* * * * *', './task.js' as unknown as CronTask, { name: 'file' })).toThrow(
+      'must be a function',
+    );
     const task = cron.createTask('* * * * *', () => {}, { name: 'one' });
     expect(() => cron.createTask('* * * * *', () => {}, { name: 'one' })).toThrow('each has its own');
     void task.destroy();

@@ -76,7 +76,7 @@ test('a run longer than the period is never doubled, here or elsewhere', async (
         await new Promise((resolve) => setTimeout(resolve, 3500));
         running--;
       },
-      { name: 'long' },
+      { name: 'long', logger: quiet },
     );
   }
   await bench.pass(9000);
@@ -132,7 +132,10 @@ describe('loss', () => {
     await bench.pass(2000);
     expect(runs).toHaveLength(1);
     expect(events.filter((event) => event !== 'skipped not-elected' && event !== 'overlap')).toEqual(['started']);
-    await expect(task.execute()).rejects.toMatchObject({ code: 'RESOURCE_BUSY', holder: { owner: expect.stringContaining('lost its lease') } });
+    await expect(task.execute()).rejects.toMatchObject({
+      code: 'RESOURCE_BUSY',
+      holder: { owner: expect.stringContaining('lost its lease') },
+    });
     ends.open();
     await bench.pass(0);
     expect(events.at(-1)).toBe('failed LeaseLostError');
@@ -174,6 +177,9 @@ describe('execute()', () => {
     const value = task.execute();
     await bench.pass(0);
     expect(await value).toBe('done');
+    // Not even an older tick is superseded by it.
+    const { manager: other } = bench.process();
+    await other.run('job', { tick: { job: 'job', at: START_MS } }, () => {});
     await bench.pass(600);
     expect(seen).toEqual([null, new Date(START_MS + 1000)]);
   });
@@ -236,6 +242,25 @@ describe('a random delay', () => {
   });
 });
 
+test('a lease that is lost during the random delay is taken again when the run begins', async () => {
+  vi.spyOn(Math, 'random').mockReturnValue(0.9);
+  const { cron } = bench.process({ ttl: '2s' });
+  const tokens: number[] = [];
+  const task = cron.schedule('0 * * * * *', ({ fencingToken }) => tokens.push(fencingToken), {
+    name: 'job',
+    maxRandomDelay: 10_000,
+  });
+  const events = eventsOf(task);
+  await bench.pass(60_000);
+  const { fencingToken: first } = (await cron.manager.inspect('job'))!;
+  await bench.pass(8499);
+  // The wall clock says so first; no timer has.
+  vi.setSystemTime(Date.now() + 5000);
+  await bench.pass(1);
+  expect(events).toEqual(['started', 'finished']);
+  expect(tokens).toEqual([expect.toSatisfy((token: number) => token > first)]);
+});
+
 describe('the store', () => {
   test('that cannot be asked is a coordinator-error; the next tick runs', async () => {
     const faulty = new FaultyStore(bench.store.connect());
@@ -285,6 +310,18 @@ describe('shutdown of a manager that is not ours', () => {
     expect(task.getStatus()).toBe('destroyed');
     expect(neighbour.getStatus()).not.toBe('destroyed');
     await expect(manager.run('still open', () => 1)).resolves.toBe(1);
+  });
+
+  test('gives back what was elected and has not begun', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(0.9);
+    const { cron, manager } = bench.process();
+    cron.schedule(EVERY_SECOND, () => expect.unreachable(), { name: 'job', maxRandomDelay: 10_000 });
+    await bench.pass(600);
+    expect(await manager.inspect('job')).toMatchObject({ state: 'held' });
+    const shutdown = cron.shutdown();
+    await bench.pass(0);
+    await shutdown;
+    expect(await manager.inspect('job')).toMatchObject({ state: 'free' });
   });
 
   test('is over after its timeout, whatever runs', async () => {

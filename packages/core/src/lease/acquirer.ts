@@ -152,7 +152,12 @@ export class Acquirer {
     stamp: Stamp,
     settings: AcquireSettings,
   ): Tenure {
-    const grant = { resource: qualify(this.#context.store.namespace, resource), fencingToken: granted.fencingToken, leaseId };
+    // Frozen, because fences compare by it and it is handed to everyone.
+    const grant = Object.freeze({
+      resource: qualify(this.#context.store.namespace, resource),
+      fencingToken: granted.fencingToken,
+      leaseId,
+    });
     const tenure = new Tenure(
       {
         resource,

@@ -1,4 +1,4 @@
-import { LeaseLostError, ManagerClosedError, NotStartedError } from '../errors.ts';
+import { ConfigError, LeaseLostError, ManagerClosedError, NotStartedError } from '../errors.ts';
 import { ManagerEmitter } from '../events.ts';
 import {
   parseAcquireOptions,
@@ -170,7 +170,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     third: RunBody<T> | undefined,
   ): { readonly settings: AcquireSettings; readonly body: RunBody<T> } {
     const body = third ?? second;
-    if (typeof body !== 'function') throw new TypeError('run takes a resource, options and a body function');
+    if (typeof body !== 'function') throw new ConfigError('body', `must be a function, not ${typeof body}`);
     const options = typeof second === 'function' ? undefined : second;
     return { settings: parseAcquireOptions(options, this.#context.settings), body };
   }

@@ -53,7 +53,6 @@ export interface Parked {
 
 export interface Tombstone {
   readonly leaseId: string;
-  readonly lastsMs: number;
   readonly untilUs: number;
 }
 
@@ -92,11 +91,7 @@ const MAX_TOMBSTONES = 8;
 const MAX_DEAD_HEADS = 100;
 const SILENCE: readonly Message[] = [];
 
-export function decideAcquire(
-  before: ResourceState,
-  request: AcquireRequest,
-  nowUs: number,
-): Decision<AcquireReply> {
+export function decideAcquire(before: ResourceState, request: AcquireRequest, nowUs: number): Decision<AcquireReply> {
   const state = writeBack(before, nowUs);
   const { lease } = state;
   const { leaseId } = request;
@@ -231,11 +226,7 @@ export function decideExtend(before: ResourceState, item: ExtendItem, nowUs: num
   };
 }
 
-export function decideRelease(
-  before: ResourceState,
-  request: ReleaseRequest,
-  nowUs: number,
-): Decision<ReleaseReply> {
+export function decideRelease(before: ResourceState, request: ReleaseRequest, nowUs: number): Decision<ReleaseReply> {
   const state = { ...before, ticks: endTick(before.ticks, request.job, request.leaseId, request.outcome) };
   const lost = whyLost(state.lease, request.leaseId, nowUs);
   const reply: ReleaseReply = lost === null ? { kind: 'released' } : { kind: 'lost', reason: lost };
@@ -243,11 +234,7 @@ export function decideRelease(
   return { reply, ...endTenure(state, request.floor, nowUs) };
 }
 
-export function decideCancel(
-  before: ResourceState,
-  request: CancelRequest,
-  nowUs: number,
-): Decision<CancelReply> {
+export function decideCancel(before: ResourceState, request: CancelRequest, nowUs: number): Decision<CancelReply> {
   const { leaseId } = request;
   const state: ResourceState = {
     ...before,
@@ -336,7 +323,8 @@ function openTurn(state: ResourceState, ttlMs: number, nowUs: number): Omit<Deci
     const claimMs = Math.min(Math.max(ttlMs / 10, 50), 500);
     const messages: Message[] = [];
     if (head.channel !== '') messages.push({ channel: head.channel, kind: 'go' });
-    if (second !== undefined && second.liveUntilUs > nowUs && second.channel !== '') messages.push({ channel: second.channel, kind: 'look' });
+    if (second !== undefined && second.liveUntilUs > nowUs && second.channel !== '')
+      messages.push({ channel: second.channel, kind: 'look' });
     const turn = { leaseId: head.leaseId, claimMs, untilUs: nowUs + claimMs * 1000 };
     return { state: { ...state, queue, turn }, messages };
   }
@@ -354,18 +342,16 @@ function withoutDeadHeads(queue: readonly Waiter[], nowUs: number): readonly Wai
   return dead === 0 ? queue : queue.slice(dead);
 }
 
-function bury(
-  tombstones: readonly Tombstone[],
-  leaseId: string,
-  lastsMs: number,
-  nowUs: number,
-): readonly Tombstone[] {
+function bury(tombstones: readonly Tombstone[], leaseId: string, lastsMs: number, nowUs: number): readonly Tombstone[] {
   if (lastsMs <= 0) return tombstones;
   const others = tombstones.filter((tombstone) => tombstone.leaseId !== leaseId && tombstone.untilUs > nowUs);
-  return [...others, { leaseId, lastsMs, untilUs: nowUs + lastsMs * 1000 }].slice(-MAX_TOMBSTONES);
+  return [...others, { leaseId, untilUs: nowUs + lastsMs * 1000 }].slice(-MAX_TOMBSTONES);
 }
 
-/** A deadline farther ahead than it can have been set: the clock went back. It gets its full time, and no more. */
+/**
+ * A deadline farther ahead than it can have been set: the clock went back. It gets its full time, and no more. (Of
+ * tombstones nobody minds how long they last.)
+ */
 function writeBack(state: ResourceState, nowUs: number): ResourceState {
   const clamp = (untilUs: number, maxMs: number): number => Math.min(untilUs, nowUs + maxMs * 1000);
   const { lease, turn } = state;
@@ -375,9 +361,5 @@ function writeBack(state: ResourceState, nowUs: number): ResourceState {
     turn: turn && { ...turn, untilUs: clamp(turn.untilUs, turn.claimMs) },
     queue: state.queue.map((waiter) => ({ ...waiter, liveUntilUs: clamp(waiter.liveUntilUs, waiter.liveMs) })),
     parked: state.parked.map((parked) => ({ ...parked, liveUntilUs: clamp(parked.liveUntilUs, parked.liveMs) })),
-    tombstones: state.tombstones.map((tombstone) => ({
-      ...tombstone,
-      untilUs: clamp(tombstone.untilUs, tombstone.lastsMs),
-    })),
   };
 }

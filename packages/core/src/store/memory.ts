@@ -70,9 +70,7 @@ export class MemoryLeaseStore implements LeaseStore {
   }
 
   acquire(request: AcquireRequest, call: StoreCall): Promise<AcquireReply> {
-    return this.#run(call, (nowUs) =>
-      this.#decide(request.resource, (state) => decideAcquire(state, request, nowUs)),
-    );
+    return this.#run(call, (nowUs) => this.#decide(request.resource, (state) => decideAcquire(state, request, nowUs)));
   }
 
   extend(items: readonly ExtendItem[], call: StoreCall): Promise<readonly ExtendVerdict[]> {
@@ -82,15 +80,11 @@ export class MemoryLeaseStore implements LeaseStore {
   }
 
   release(request: ReleaseRequest, call: StoreCall): Promise<ReleaseReply> {
-    return this.#run(call, (nowUs) =>
-      this.#decide(request.resource, (state) => decideRelease(state, request, nowUs)),
-    );
+    return this.#run(call, (nowUs) => this.#decide(request.resource, (state) => decideRelease(state, request, nowUs)));
   }
 
   cancel(request: CancelRequest, call: StoreCall): Promise<CancelReply> {
-    return this.#run(call, (nowUs) =>
-      this.#decide(request.resource, (state) => decideCancel(state, request, nowUs)),
-    );
+    return this.#run(call, (nowUs) => this.#decide(request.resource, (state) => decideCancel(state, request, nowUs)));
   }
 
   read(resource: string, call: StoreCall): Promise<LeaseRecord | null> {
@@ -154,7 +148,7 @@ export class MemoryLeaseStore implements LeaseStore {
       throw new StoreUnavailableError(`${this.description} is closed`, { mayHaveRun: false });
     }
     call.sent?.();
-    await undefined;
+    await Promise.resolve();
     return decide(this.#nowUs());
   }
 

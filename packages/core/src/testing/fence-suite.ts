@@ -14,8 +14,7 @@ export async function runFenceCase<Tx>(
 ): Promise<void> {
   const subject = await create();
   try {
-    // A case hands on the Tx of the very subject that it came from, whatever it is.
-    await fenceCase.run(new FenceContext(subject as FenceSubject<unknown>));
+    await fenceCase.run(new FenceContext<unknown>(subject));
   } finally {
     await subject.close();
   }

@@ -276,6 +276,9 @@ describe('run', () => {
     expect(await refuse('r', { signal: {} })).toMatch(/signal: is an object: must be an AbortSignal/);
     expect(await refuse('r', { tick: { job: 'a b', at: 1 } })).toMatch(/tick\.job.*is not a job name/);
     expect(await refuse('r', { tick: { job: 'a', at: Number.NaN } })).toMatch(/tick\.at/);
+    const nameless = { activate() {}, write() {}, seal() {}, highest() {}, enforcing: true, name: '' };
+    expect(await refuse('r', { fences: [nameless] })).toMatch(/fences\.0: is an object: must be a fence with a name/);
+    expect(await rejectionOf(manager.run('r', {} as never))).toMatchObject({ code: 'CONFIG', option: 'body' });
     expect(store.calls.acquire).toBe(0);
   });
 });

@@ -1,4 +1,10 @@
-import { LeaseManager, MemoryLeaseStore, systemClock, type LeaseManagerOptions, type LeaseStore } from '@leasehold/core';
+import {
+  LeaseManager,
+  MemoryLeaseStore,
+  systemClock,
+  type LeaseManagerOptions,
+  type LeaseStore,
+} from '@leasehold/core';
 import type { Logger, ScheduledTask, TaskContext } from 'node-cron';
 import { afterEach, beforeEach, vi } from 'vitest';
 

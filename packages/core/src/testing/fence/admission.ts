@@ -89,7 +89,25 @@ export const admissionCases: readonly FenceCase[] = [
     needs: [],
     async run(context) {
       const stem = unique('x');
-      const names = ['a', 'A', 'a ', ' a', '{a}', '%7Ba%7D', 'a%', 'a:b', 'a/b', 'é', 'e\u0301', '🦊', "'", '"', '\\', '$1', '*'];
+      const names = [
+        'a',
+        'A',
+        'a ',
+        ' a',
+        '{a}',
+        '%7Ba%7D',
+        'a%',
+        'a:b',
+        'a/b',
+        'é',
+        'e\u0301',
+        '🦊',
+        "'",
+        '"',
+        '\\',
+        '$1',
+        '*',
+      ];
       const grants: Grant[] = [];
       for (const name of names) grants.push(await context.grant({ resource: `suite/${stem}/${name}` }));
       // The latest first: any two that meet would refuse the second.
@@ -165,7 +183,11 @@ export const admissionCases: readonly FenceCase[] = [
       const grant = await context.grant();
       const wrong = [
         ...[grant.fencingToken, String(grant.fencingToken), null, undefined],
-        ...[{ ...grant, leaseId: '' }, { ...grant, fencingToken: 0 }, { ...grant, fencingToken: 1.5 }],
+        ...[
+          { ...grant, leaseId: '' },
+          { ...grant, fencingToken: 0 },
+          { ...grant, fencingToken: 1.5 },
+        ],
         { ...grant, fencingToken: String(grant.fencingToken) },
       ];
       for (const each of wrong) {

@@ -218,6 +218,7 @@ export const ownershipCases: readonly StoreCase[] = [
       const record = await context.record();
       expect(record).toMatchObject({ state: 'free', owner: '', ownerJson: '', fencingToken, revoked: false });
       expect(record.previous).toMatchObject({ owner: 'leaver', fencingToken });
+      expect(record.expiresUs).toBeLessThanOrEqual(record.nowUs);
       expect(await context.release(leaseId)).toEqual({ kind: 'lost', reason: 'released' });
       expect(await context.record()).toEqual({ ...record, nowUs: expect.any(Number) });
       await context.grant();
@@ -266,7 +267,10 @@ export const ownershipCases: readonly StoreCase[] = [
     needs: [],
     async run(context) {
       expect(await context.read()).toBeNull();
-      const owner = { line: 'web-1 pid 7 "quoted" \\ é 🦊', json: JSON.stringify({ host: 'é "🦊"', note: 'x'.repeat(2_000) }) };
+      const owner = {
+        line: 'web-1 pid 7 "quoted" \\ é 🦊',
+        json: JSON.stringify({ host: 'é "🦊"', note: 'x'.repeat(2_000) }),
+      };
       const { leaseId, fencingToken } = await context.grant({ ttlMs: 200, owner });
       const held = await context.record();
       expect(held).toMatchObject({ state: 'held', owner: owner.line, ownerJson: owner.json, leaseId, fencingToken });

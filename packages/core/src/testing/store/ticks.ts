@@ -219,9 +219,38 @@ export const tickCases: readonly StoreCase[] = [
       const next = await context.grant({ tick, replaces: old.leaseId });
       await refusedAs(context, tick, 'already-ran');
       await context.release(old.leaseId, { job: tick.job, outcome: 'done' });
-      expect(await context.release(next.leaseId, { job: tick.job, outcome: 'not-started' })).toEqual({ kind: 'released' });
+      expect(await context.release(next.leaseId, { job: tick.job, outcome: 'not-started' })).toEqual({
+        kind: 'released',
+      });
       await refusedAs(context, { ...before, retry: true }, 'already-ran');
       await runTick(context, tick, 'done');
+    },
+  },
+  {
+    name: 'replaces carries no tick that its lease has not claimed',
+    needs: [],
+    async run(context) {
+      const tick = await context.tick('job');
+      await runTick(context, tick, 'done');
+      const old = await context.grant();
+      expect(await context.acquire({ tick, replaces: old.leaseId })).toMatchObject({
+        kind: 'tick',
+        reason: 'already-ran',
+      });
+      expect(await context.extend(old.leaseId)).toMatchObject({ verdict: 'extended' });
+    },
+  },
+  {
+    name: 'an outcome is written once',
+    needs: [],
+    async run(context) {
+      const tick = await context.tick('job', { retry: true });
+      const { leaseId } = await context.grant({ tick });
+      await context.release(leaseId, { job: tick.job, outcome: 'done' });
+      for (const outcome of ['not-started', 'failed'] as const)
+        await context.release(leaseId, { job: tick.job, outcome });
+      await context.cancel(leaseId, { job: tick.job, outcome: 'not-started' });
+      await refusedAs(context, tick, 'already-ran');
     },
   },
   {

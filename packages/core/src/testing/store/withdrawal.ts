@@ -102,7 +102,11 @@ export const withdrawalCases: readonly StoreCase[] = [
       expect(fencingToken).toBeGreaterThan(floor);
       expect(await context.extend(old.leaseId)).toEqual({ verdict: 'lost', reason: 'superseded' });
       expect(await context.acquire()).toMatchObject({ kind: 'busy', holder: { fencingToken } });
-      expect(await context.store.acquire(request, context.call)).toMatchObject({ kind: 'granted', again: true, fencingToken });
+      expect(await context.store.acquire(request, context.call)).toMatchObject({
+        kind: 'granted',
+        again: true,
+        fencingToken,
+      });
       expect((await context.record()).previous).toMatchObject({ owner: 'before', fencingToken: old.fencingToken });
     },
   },
@@ -183,8 +187,11 @@ export const withdrawalCases: readonly StoreCase[] = [
       await context.expired();
       expect(await context.extend(leaseId)).toEqual({ verdict: 'lost', reason: 'expired' });
       const next = await context.grant();
-      expect((await context.record()).revoked).toBe(false);
-      expect(await context.extend(next.leaseId)).toMatchObject({ verdict: 'extended' });
+      for (const whose of ['nothing', leaseId]) {
+        if (whose !== 'nothing') await context.hook('setField')(context.resource, 'revoked', whose);
+        expect((await context.record()).revoked).toBe(false);
+        expect(await context.extend(next.leaseId)).toMatchObject({ verdict: 'extended' });
+      }
     },
   },
 ];
