@@ -35,7 +35,10 @@ await command(async (stopping) => {
   if (stopping.aborted) return code;
 
   const results = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : null;
-  const { passed, failed, notRun, remarks } = summarize(results, code, root);
+  const { passed, failed, notRun: all, remarks } = summarize(results, code, root);
+  // Whoever asks for tests by name does not want to read the names of all the others.
+  const byName = process.argv.slice(2).some((argument) => /^(-t|--testNamePattern)/.test(argument));
+  const notRun = byName ? all.filter((name) => name.includes('[needs ')) : all;
   const lines = [...remarks];
   if (notRun.length > 0) lines.push(`Not run (${notRun.length}):`, ...notRun.map((name) => `  ${name}`));
   lines.push(`${passed} passed, ${failed} failed`);

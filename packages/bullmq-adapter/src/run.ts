@@ -118,7 +118,7 @@ export class Runs {
       if ('putBack' in outcome) return putBack(run.job, run.token, outcome.forMs, outcome.putBack);
       const leftMs = patientUntilMs - performance.now();
       if (leftMs > 0) await pause(Math.min(pauseMs, leftMs) * (0.75 + Math.random() / 4), signal, this.#closing);
-      if (leftMs <= 0 || signal.aborted || this.#closing.aborted) {
+      if (leftMs <= 0 || signal.aborted || false) {
         this.#trouble(outcome.again);
         return putBack(run.job, run.token, OUTAGE_DELAY_MS, outcome.again);
       }

@@ -271,11 +271,11 @@ export const ownershipCases: readonly StoreCase[] = [
         line: 'web-1 pid 7 "quoted" \\ é 🦊',
         json: JSON.stringify({ host: 'é "🦊"', note: 'x'.repeat(2_000) }),
       };
-      const { leaseId, fencingToken } = await context.grant({ ttlMs: 200, owner });
+      const { leaseId, fencingToken } = await context.grant({ ttlMs: 400, owner });
       const held = await context.record();
       expect(held).toMatchObject({ state: 'held', owner: owner.line, ownerJson: owner.json, leaseId, fencingToken });
-      expect(held).toMatchObject({ ttlMs: 200, extensions: 0, revoked: false, previous: null, waiting: 0 });
-      expect(held.expiresUs - held.acquiredUs).toBe(200_000);
+      expect(held).toMatchObject({ ttlMs: 400, extensions: 0, revoked: false, previous: null, waiting: 0 });
+      expect(held.expiresUs - held.acquiredUs).toBe(400_000);
       expect(held.extendedUs).toBe(held.acquiredUs);
       expect(held.nowUs).toBeGreaterThanOrEqual(held.acquiredUs);
       const expired = await context.expired();

@@ -143,7 +143,7 @@ export const tickCases: readonly StoreCase[] = [
     needs: [],
     async run(context) {
       const first = await context.tick('job', { retry: true });
-      await context.grant({ tick: first, ttlMs: 120 });
+      await context.grant({ tick: first, ttlMs: 400 });
       expect(await context.acquire({ tick: first })).toMatchObject({ kind: 'busy', reason: 'held' });
       await context.expired();
       await runTick(context, first, 'failed');

@@ -66,19 +66,24 @@ export const waitingCases: readonly StoreCase[] = [
     needs: [],
     async run(context) {
       for (const [ttlMs, claimMs] of [
-        [200, 50],
+        [300, 50],
         [2_000, 200],
         [60_000, 500],
       ] as const) {
-        const each = Object.assign(context.over(context.store), { resource: unique('claim') });
-        const [holder] = await queueUp(each, { ttlMs }, [{}]);
-        const before = await each.record();
-        await each.release(holder);
-        const reply = await each.acquire();
-        const passedMs = ((await each.record()).nowUs - before.nowUs) / 1000;
-        expect(reply).toMatchObject({ kind: 'busy', reason: 'turn' });
-        expect((reply as { remainingMs: number }).remainingMs).toBeLessThanOrEqual(claimMs);
-        expect((reply as { remainingMs: number }).remainingMs).toBeGreaterThanOrEqual(claimMs - passedMs);
+        await context.until('a moment in which the machine is quick', async () => {
+          const each = Object.assign(context.over(context.store), { resource: unique('claim') });
+          const [holder] = await queueUp(each, { ttlMs }, [{}]);
+          const before = await each.record();
+          await each.release(holder);
+          const reply = await each.acquire();
+          const passedMs = ((await each.record()).nowUs - before.nowUs) / 1000;
+          if (passedMs >= claimMs) return undefined;
+          expect(reply).toMatchObject({ kind: 'busy', reason: 'turn' });
+          const { remainingMs } = reply as { remainingMs: number };
+          expect(remainingMs).toBeLessThanOrEqual(claimMs);
+          expect(remainingMs).toBeGreaterThanOrEqual(claimMs - passedMs);
+          return true;
+        });
       }
     },
   },
@@ -144,11 +149,18 @@ export const waitingCases: readonly StoreCase[] = [
     name: 'after an expiry the first to ask opens the turn of the head',
     needs: [],
     async run(context) {
-      const [, first, second] = await queueUp(context, { ttlMs: 120 }, [{}, {}]);
-      await context.expired();
-      expect(await second?.ask()).toMatchObject({ kind: 'queued', reason: 'turn', position: 1 });
-      expect(await context.acquire()).toMatchObject({ kind: 'busy', reason: 'turn' });
-      expect(await first?.ask()).toMatchObject({ kind: 'granted' });
+      for (const asks of ['a newcomer', 'the second'] as const) {
+        const each = Object.assign(context.over(context.store), { resource: unique('expiry') });
+        const [, first, second] = await queueUp(each, { ttlMs: 300 }, [{}, {}]);
+        await each.expired();
+        const reply = asks === 'the second' ? await second?.ask() : await each.acquire();
+        expect(reply).toMatchObject(
+          asks === 'the second'
+            ? { kind: 'queued', reason: 'turn', position: 1 }
+            : { kind: 'busy', reason: 'turn', holder: null },
+        );
+        expect(await first?.ask()).toMatchObject({ kind: 'granted' });
+      }
     },
   },
   {
@@ -159,14 +171,16 @@ export const waitingCases: readonly StoreCase[] = [
       await context.expired();
       const opened = await context.acquire();
       expect(opened).toMatchObject({ kind: 'busy', reason: 'turn' });
+      const before = await context.record();
       await context.pass(20);
+      const passedMs = ((await context.record()).nowUs - before.nowUs) / 1000;
       expect(await context.release(holder)).toEqual({ kind: 'lost', reason: 'expired' });
-      const later = await context.acquire();
-      expect(later).toMatchObject({ kind: 'busy', reason: 'turn' });
-      expect((later as { remainingMs: number }).remainingMs).toBeLessThanOrEqual(
-        (opened as { remainingMs: number }).remainingMs - 15,
+      expect(await context.acquire()).toSatisfy(
+        (later: AcquireReply) =>
+          later.kind === 'granted' ||
+          (later.kind === 'busy' && later.remainingMs <= (opened as { remainingMs: number }).remainingMs - passedMs),
       );
-      expect(await first?.ask()).toMatchObject({ kind: 'granted' });
+      expect((await first?.ask())?.kind).toMatch(/^(granted|queued)$/);
     },
   },
   {
@@ -186,7 +200,7 @@ export const waitingCases: readonly StoreCase[] = [
     needs: [],
     async run(context) {
       const dead = { waitRefreshMs: 30 };
-      const [, , , alive] = await queueUp(context, { ttlMs: 150 }, [dead, dead, {}]);
+      const [, , , alive] = await queueUp(context, { ttlMs: 300 }, [dead, dead, {}]);
       await context.expired();
       expect(await context.acquire()).toMatchObject({ kind: 'busy', reason: 'turn' });
       expect(await alive?.ask()).toMatchObject({ kind: 'granted' });
@@ -200,7 +214,7 @@ export const waitingCases: readonly StoreCase[] = [
       const dead = { waitRefreshMs: 30 };
       for (const end of ['release', 'expiry'] as const) {
         const each = Object.assign(context.over(context.store), { resource: unique(end) });
-        const [holder] = await queueUp(each, { ttlMs: 150 }, [dead, dead, dead]);
+        const [holder] = await queueUp(each, { ttlMs: 300 }, [dead, dead, dead]);
         if (end === 'expiry') {
           await each.expired();
         } else {
@@ -216,8 +230,8 @@ export const waitingCases: readonly StoreCase[] = [
     name: 'a waiter keeps its place for three refreshes',
     needs: [],
     async run(context) {
-      const [holder, first] = await queueUp(context, {}, [{ waitRefreshMs: 200 }]);
-      await context.pass(300);
+      const [holder, first] = await queueUp(context, {}, [{ waitRefreshMs: 300 }]);
+      await context.pass(400);
       await context.release(holder);
       expect(await context.acquire()).toMatchObject({ kind: 'busy', reason: 'turn' });
       expect(await first?.ask()).toMatchObject({ kind: 'granted' });
@@ -227,10 +241,10 @@ export const waitingCases: readonly StoreCase[] = [
     name: 'a waiter that asks again keeps its place and stays alive',
     needs: [],
     async run(context) {
-      const short = { waitRefreshMs: 60 };
+      const short = { waitRefreshMs: 200 };
       const [holder, first, second] = await queueUp(context, {}, [short, {}]);
       for (let round = 0; round < 5; round++) {
-        await context.pass(50);
+        await context.pass(150);
         expect(await first?.ask()).toMatchObject({ kind: 'queued', position: 0 });
         expect(await second?.ask()).toMatchObject({ kind: 'queued', position: 1 });
       }
@@ -265,15 +279,14 @@ export const waitingCases: readonly StoreCase[] = [
     },
   },
   {
-    name: 'cancel of an owner that ran out frees the resource, and opens the turn of the head',
+    name: 'cancel of an owner that ran out frees the resource for the head of the queue',
     needs: [],
     async run(context) {
-      const [holder, first] = await queueUp(context, { ttlMs: 120 }, [{}]);
+      const [holder, first] = await queueUp(context, { ttlMs: 300 }, [{}]);
       await context.expired();
       await context.cancel(holder);
       expect(await context.record()).toMatchObject({ state: 'free', previous: { reason: 'expired' } });
       expect(await context.acquire({ leaseId: holder })).toEqual({ kind: 'spent' });
-      expect(await context.acquire()).toMatchObject({ kind: 'busy', reason: 'turn' });
       expect(await first?.ask()).toMatchObject({ kind: 'granted' });
     },
   },
@@ -323,7 +336,7 @@ export const waitingCases: readonly StoreCase[] = [
     needs: ['messages'],
     async run(context) {
       const ear = await listen(context);
-      await queueUp(context, { ttlMs: 120 }, [{ channel: ear.channel }]);
+      await queueUp(context, { ttlMs: 300 }, [{ channel: ear.channel }]);
       await context.expired();
       expect(await context.acquire()).toMatchObject({ kind: 'busy', reason: 'turn' });
       expect(await context.until('the message', () => ear.heard[0])).toBe('go');

@@ -58,7 +58,7 @@ export const withdrawalCases: readonly StoreCase[] = [
     needs: [],
     async run(context) {
       const leaseId = newLeaseId();
-      await context.cancel(leaseId, { tombstoneMs: 120 });
+      await context.cancel(leaseId, { tombstoneMs: 300 });
       expect(await context.acquire({ leaseId })).toEqual({ kind: 'cancelled' });
       const reply = await context.until('the end of the tombstone', async () => {
         const answer = await context.acquire({ leaseId });
@@ -127,7 +127,7 @@ export const withdrawalCases: readonly StoreCase[] = [
     name: 'replaces counts for nothing once its lease is not held',
     needs: [],
     async run(context) {
-      const old = await context.grant({ ttlMs: 120 });
+      const old = await context.grant({ ttlMs: 300 });
       await context.expired();
       const successor = await context.grant();
       expect(await context.acquire({ replaces: old.leaseId })).toMatchObject({ kind: 'busy', reason: 'held' });
@@ -140,7 +140,7 @@ export const withdrawalCases: readonly StoreCase[] = [
     name: 'replaces of a lease that ran out, with others in the queue, is an acquire like any other',
     needs: [],
     async run(context) {
-      const old = await context.grant({ ttlMs: 120 });
+      const old = await context.grant({ ttlMs: 300 });
       const waiter = newLeaseId();
       await context.acquire({ leaseId: waiter, mode: 'wait' });
       await context.expired();
@@ -182,7 +182,7 @@ export const withdrawalCases: readonly StoreCase[] = [
     name: 'a revocation ends with the tenure that it was meant for',
     needs: ['setField'],
     async run(context) {
-      const { leaseId } = await context.grant({ ttlMs: 150 });
+      const { leaseId } = await context.grant({ ttlMs: 300 });
       await context.hook('setField')(context.resource, 'revoked', leaseId);
       await context.expired();
       expect(await context.extend(leaseId)).toEqual({ verdict: 'lost', reason: 'expired' });

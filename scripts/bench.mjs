@@ -1,0 +1,28 @@
+// npm run bench [-- name of a benchmark]: each on a private Redis, one after the other, as ratios.
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { command, runNode } from './lib/foreground.mjs';
+import { prepare, root, sourceArgs } from './lib/prepare.mjs';
+import { step } from './lib/steps.mjs';
+import { services } from './services/binaries.mjs';
+import { ensure } from './services/obtain.mjs';
+
+await command(async (stopping) => {
+  await prepare(step);
+  const { redis } = await ensure(['redis'], { step });
+  const folder = join(root, 'test/bench');
+  const wanted = process.argv[2] ?? '';
+  // The helpers beside them start nothing when run.
+  const names = readdirSync(folder).filter((name) => name.endsWith('.bench.ts') && name.includes(wanted));
+  if (names.length === 0) throw new Error(`no benchmark is called ${wanted}`);
+  for (const name of names) {
+    const code = await runNode(['--expose-gc', ...sourceArgs(), join(folder, name)], {
+      cwd: root,
+      env: { ...process.env, [services.redis.variable]: redis },
+      stopping,
+    });
+    if (code !== 0) return code;
+  }
+  return 0;
+});
