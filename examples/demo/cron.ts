@@ -7,7 +7,7 @@ import type { Report } from './messages.ts';
 export interface CronParts {
   readonly leases: LeaseManager;
   readonly ledger: Ledger;
-  say(report: Report): Promise<void>;
+  readonly say: (report: Report) => Promise<void>;
 }
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };

@@ -26,10 +26,7 @@ export class Fleet {
 
   constructor(names: readonly string[], setting: Omit<Setting, 'name'>, listener: FleetListener) {
     this.replicas = names.map((name) => this.#start({ ...setting, name }, listener));
-    // SIGKILL reaches a stopped process, too.
-    process.on('exit', () => {
-      for (const child of this.#children.values()) child.kill('SIGKILL');
-    });
+    process.on('exit', () => this.kill());
   }
 
   get size(): number {
@@ -38,6 +35,11 @@ export class Fleet {
 
   sendAll(order: Order): void {
     for (const replica of this.#children.keys()) replica.send(order);
+  }
+
+  /** A stopped process, too. */
+  kill(): void {
+    for (const child of this.#children.values()) child.kill('SIGKILL');
   }
 
   #start(setting: Setting, listener: FleetListener): Replica {

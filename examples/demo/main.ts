@@ -36,7 +36,7 @@ interface Options {
 function optionsOf(args: string[]): Options {
   const flag = { type: 'boolean', default: false } as const;
   try {
-    return parseArgs({ args, options: { unfenced: flag, verbose: flag, help: flag } }).values as Options;
+    return parseArgs({ args, options: { unfenced: flag, verbose: flag, help: flag } }).values;
   } catch (error) {
     console.error(`${(error as Error).message}\n\n${HELP}`);
     process.exit(2);
@@ -46,8 +46,7 @@ function optionsOf(args: string[]): Options {
 async function demo(url: string, { unfenced, verbose }: Options): Promise<boolean> {
   const fenced = !unfenced;
   const prefix = `leasehold-demo-${randomBytes(4).toString('hex')}`;
-  const redis = new Redis(url, { maxRetriesPerRequest: 1 });
-  redis.on('error', () => {});
+  const redis = await connect(url);
   const [second, micros] = await redis.time();
   const timeline = new Timeline(Number(second) * 1_000_000 + Number(micros));
   const queue = new Queue<Payment>('payments', { connection: { url }, prefix });
@@ -63,6 +62,7 @@ async function demo(url: string, { unfenced, verbose }: Options): Promise<boolea
   } catch (error) {
     timeline.add(`The demo did not come to its end: ${(error as Error).message}`, { tone: 'bad' });
   }
+  story.close();
   const found = await audit(ledger, story.facts.payments);
   const isAsPromised = closingTable(story.facts, found, fenced);
   console.log(`\n${lesson(fenced, isTold && isAsPromised)}\n`);
@@ -85,6 +85,18 @@ Now see the same without the fence: npm run demo -- --unfenced`;
 The owner had looked at its lease just before: lease.isHeld() was true. The pause came after that, and a plain SET asks
 nobody: it put back a balance from before its successor's work. No check in front of a write can prevent that; a check in
 the same step as the write can. That is the fence: npm run demo`;
+}
+
+async function connect(url: string): Promise<Redis> {
+  const redis = new Redis(url, { lazyConnect: true, retryStrategy: () => null });
+  redis.on('error', () => {});
+  try {
+    await redis.connect();
+  } catch (error) {
+    console.error(`There is no Redis to use: ${(error as Error).message}\nnpm run demo starts one of its own.`);
+    process.exit(1);
+  }
+  return redis;
 }
 
 async function removeKeys(redis: Redis, prefix: string): Promise<void> {

@@ -24,14 +24,15 @@ interface Work extends Payment {
 /** What a process tells the parent. */
 export type Report =
   | { readonly type: 'ready' }
-  | ({ readonly type: 'busy' } & Payment & { readonly job: string })
-  /** Has read the account and waits for the parent's answer before it writes. */
+  | ({ readonly type: 'busy'; readonly holder: string } & Omit<Work, 'token'>)
   | ({ readonly type: 'read'; readonly before: Account } & Work)
+  /** Is about to write, and waits for `go`. */
+  | ({ readonly type: 'set' } & Work)
   /** The job was applied by an earlier delivery. */
   | ({ readonly type: 'known' } & Work)
-  /** Its lease is held, it has just checked that, and stops itself. */
+  /** Looks at its lease a last time, and stops itself. */
   | ({ readonly type: 'stopping' } & Work)
-  | ({ readonly type: 'woken'; readonly stoppedMs: number } & Work)
+  | ({ readonly type: 'woken'; readonly wasHeld: boolean; readonly stoppedMs: number } & Work)
   | ({ readonly type: 'written'; readonly after: Account } & Work)
   | ({ readonly type: 'refused'; readonly highest: number } & Work)
   | ({ readonly type: 'lost'; readonly reason: string } & Work)
@@ -39,7 +40,7 @@ export type Report =
   | { readonly type: 'tick'; readonly tick: string; readonly token: number }
   | { readonly type: 'trouble'; readonly message: string };
 
-/** What the parent tells a process. `go` answers `read`. */
+/** What the parent tells a process. */
 export type Order =
   | { readonly type: 'go'; readonly job: string; readonly stopFirst: boolean }
   | { readonly type: 'end' };

@@ -3,9 +3,9 @@ import type { Queue } from 'bullmq';
 
 import { Fleet, type FleetListener, type Replica } from './fleet.ts';
 import type { Payment, Report, Setting } from './messages.ts';
-import type { Timeline } from './timeline.ts';
+import type { Entry, Timeline } from './timeline.ts';
 
-type Read = Report & { readonly type: 'read' };
+type ReportOf<Type extends Report['type']> = Extract<Report, { readonly type: Type }>;
 
 /** What is to happen to the first owner that is about to write this account. */
 interface Plan {
@@ -40,12 +40,14 @@ export class Story implements FleetListener {
   readonly #payments = new Map<string, Payment>();
   readonly #done = new Set<string>();
   readonly #waited = new Set<string>();
-  /** The highest token that has written to an account. */
-  readonly #highest = new Map<string, number>();
+  /** What was last written to each account, by the highest token. */
+  readonly #latest = new Map<string, ReportOf<'written'>>();
   readonly #faults: string[] = [];
   readonly #troubles: string[] = [];
   #plan: Plan | undefined;
   #victim: Replica | undefined;
+  /** The account whose owner has just met its fate. */
+  #orphan: string | undefined;
   #killed: string | undefined;
   #stopped: { readonly name: string; readonly forMs: number } | undefined;
   #refusals = 0;
@@ -78,6 +80,7 @@ export class Story implements FleetListener {
   }
 
   async play(): Promise<void> {
+    this.#timeline.add('starts three processes');
     await this.#until('three processes are ready', () => this.#ready.size === 3);
     const processes = this.#fleet.replicas.map(({ name, pid }) => `${name} (pid ${pid})`);
     this.#timeline.add(`${processes.join(', ')} are ready`);
@@ -105,6 +108,12 @@ export class Story implements FleetListener {
     await this.#until('all processes have ended', () => this.#fleet.size === 0);
   }
 
+  /** Ends what is left of the processes. */
+  close(): void {
+    this.#isEnding = true;
+    this.#fleet.kill();
+  }
+
   heard(replica: Replica, report: Report): void {
     this.#note(replica, report);
     this.#changed.emit('change');
@@ -123,7 +132,9 @@ export class Story implements FleetListener {
       this.#payments.set(id, { account, amount });
       return id;
     });
-    await this.#queue.addBulk(ids.map((jobId) => ({ name: 'pay', data: this.#payments.get(jobId) as Payment, opts: { jobId } })));
+    await this.#queue.addBulk(
+      ids.map((jobId) => ({ name: 'pay', data: this.#payments.get(jobId) as Payment, opts: { jobId } })),
+    );
     await this.#until(`${ids.join(', ')} are done`, () => ids.every((id) => this.#done.has(id)));
   }
 
@@ -143,7 +154,10 @@ export class Story implements FleetListener {
   #note(replica: Replica, report: Report): void {
     const timeline = this.#timeline;
     const { name } = replica;
-    const entry = 'account' in report && 'token' in report ? { process: name, owns: report.account, token: report.token } : { process: name };
+    const entry =
+      'account' in report && 'token' in report
+        ? { process: name, owns: report.account, token: report.token }
+        : { process: name };
     switch (report.type) {
       case 'ready':
         this.#ready.add(name);
@@ -152,28 +166,43 @@ export class Story implements FleetListener {
         // Asked again and again; once is enough here.
         if (this.#waited.has(report.job)) return;
         this.#waited.add(report.job);
-        timeline.add(`${report.job} has to wait: ${report.account} has an owner`, { ...entry, tone: 'faint' });
+        timeline.add(`${report.job} has to wait: ${report.account} belongs to ${report.holder.split(' ')[0]}`, {
+          ...entry,
+          tone: 'faint',
+        });
         return;
       case 'read':
-        timeline.add(`${report.job}: reads ${report.before.balance}, adds ${report.amount} …`, entry);
+        timeline.add(
+          `${this.#takesOver(report)}${report.job}: reads ${report.before.balance}, is to add ${report.amount}`,
+          entry,
+        );
+        return;
+      case 'set':
         this.#answer(replica, report);
         return;
       case 'known':
         timeline.add(`${report.job}: was applied before, nothing to do`, entry);
         return;
       case 'stopping':
-        timeline.add(`${report.job}: its lease is held, it may write; SIGSTOP`, { ...entry, tone: 'loud' });
+        this.#orphan = report.account;
+        timeline.add(`${report.job}: checks its lease; before it writes: SIGSTOP`, { ...entry, tone: 'loud' });
         return;
       case 'woken':
         this.#stopped = { name, forMs: report.stoppedMs };
-        timeline.add(`wakes up after ${seconds(report.stoppedMs)}, and writes`, entry);
+        timeline.add(
+          `wakes up after ${seconds(report.stoppedMs)}; its check said: ${report.wasHeld ? 'held' : 'not held'}; writes`,
+          entry,
+        );
         return;
       case 'written':
         this.#written(entry, report);
         return;
       case 'refused':
         this.#refusals++;
-        timeline.add(`${report.job}: REFUSED by the fence, which has seen ${timeline.short(report.highest)}`, { ...entry, tone: 'good' });
+        timeline.add(`${report.job}: REFUSED by the fence, which has seen ${timeline.short(report.highest)}`, {
+          ...entry,
+          tone: 'good',
+        });
         return;
       case 'lost':
         timeline.add(`notices that its lease is lost (${report.reason})`, { ...entry, tone: 'faint' });
@@ -183,7 +212,12 @@ export class Story implements FleetListener {
         return;
       case 'tick':
         this.#ticks++;
-        timeline.add(`cron tick of ${report.tick.slice(11, 19)}`, { process: name, owns: 'report', token: report.token, tone: 'faint' });
+        timeline.add(`cron tick of ${report.tick.slice(11, 19)}`, {
+          process: name,
+          owns: 'report',
+          token: report.token,
+          tone: 'faint',
+        });
         return;
       case 'trouble':
         this.#troubles.push(`${timeline.seconds.toFixed(2)} ${name} ${report.message}`);
@@ -192,7 +226,7 @@ export class Story implements FleetListener {
   }
 
   /** Lets an owner write, unless the plan has something else for it. */
-  #answer(replica: Replica, { account, job, token }: Read): void {
+  #answer(replica: Replica, { account, job, token }: ReportOf<'set'>): void {
     const plan = this.#plan;
     if (plan?.account !== account) {
       replica.send({ type: 'go', job, stopFirst: false });
@@ -201,6 +235,7 @@ export class Story implements FleetListener {
     this.#plan = undefined;
     if (plan.fate === 'kill') {
       this.#killed = replica.name;
+      this.#orphan = account;
       this.#timeline.add('SIGKILL', { process: replica.name, owns: account, token, tone: 'loud' });
       replica.signal('SIGKILL');
     } else {
@@ -209,16 +244,26 @@ export class Story implements FleetListener {
     }
   }
 
-  #written(entry: { readonly process: string }, report: Report & { readonly type: 'written' }): void {
+  #takesOver({ account }: ReportOf<'read'>): string {
+    if (this.#orphan !== account) return '';
+    this.#orphan = undefined;
+    return 'takes over; ';
+  }
+
+  #written(entry: Entry, report: ReportOf<'written'>): void {
     const { account, job, token, after } = report;
-    const highest = this.#highest.get(account) ?? 0;
-    if (token >= highest) {
-      this.#highest.set(account, token);
+    const latest = this.#latest.get(account);
+    if (latest === undefined || token >= latest.token) {
+      this.#latest.set(account, report);
       this.#timeline.add(`${job}: writes ${after.balance}`, entry);
       return;
     }
     this.#staleWrites++;
-    this.#timeline.add(`${job}: writes ${after.balance} OVER THE WORK OF ${this.#timeline.short(highest)}`, { ...entry, tone: 'bad' });
+    const undone = latest.after.applied.filter((its) => !after.applied.includes(its));
+    this.#timeline.add(`${job}: writes ${after.balance} OVER ${latest.after.balance}: ${undone.join(', ')} is undone`, {
+      ...entry,
+      tone: 'bad',
+    });
   }
 }
 

@@ -19,10 +19,15 @@ export function closingTable(facts: Facts, audit: Audit, fenced: boolean): boole
     { what: 'jobs done', value: `${done.size} of ${payments.size}`, isRight: done.size === payments.size },
     { what: 'cron ticks run', value: String(audit.ticks), isRight: audit.ticks > 0 },
     { what: 'cron ticks doubled', value: String(audit.doubledTicks), isRight: audit.doubledTicks === 0 },
-    { what: 'owners killed in mid-job', value: killed === undefined ? '0' : `1 (${killed})`, isRight: killed !== undefined },
+    {
+      what: 'owners killed in mid-job',
+      value: killed === undefined ? '0' : `1 (${killed})`,
+      isRight: killed !== undefined,
+    },
     {
       what: 'owners stopped past their lease',
-      value: stopped === undefined ? '0' : `1 (${stopped.name}: ${seconds(stopped.forMs)}; the lease is ${seconds(TTL_MS)})`,
+      value:
+        stopped === undefined ? '0' : `1 (${stopped.name}: ${seconds(stopped.forMs)}; the lease is ${seconds(TTL_MS)})`,
       isRight: stopped !== undefined && stopped.forMs > TTL_MS,
     },
     { what: 'stale writes refused', value: String(refusals), isRight: fenced ? refusals > 0 : true },

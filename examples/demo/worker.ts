@@ -9,13 +9,13 @@ export interface WorkerParts {
   readonly setting: Setting;
   readonly leases: LeaseManager;
   readonly ledger: Ledger;
-  say(report: Report): Promise<void>;
-  ask(report: Report & { readonly job: string }): Promise<Order & { readonly type: 'go' }>;
+  readonly say: (report: Report) => Promise<void>;
+  readonly ask: (report: Report & { readonly job: string }) => Promise<Order & { readonly type: 'go' }>;
 }
 
 /** Applies payments: one owner per account at a time. */
 export function startWorker({ setting, leases, ledger, say, ask }: WorkerParts): LeasedWorker<Payment, void> {
-  async function pay(job: LeasedJob<Payment, void>): Promise<void> {
+  async function pay(job: LeasedJob<Payment, void>, _: string, signal: AbortSignal): Promise<void> {
     const { lease } = job;
     const work = workOf(job);
     const { account, amount } = work;
@@ -23,17 +23,16 @@ export function startWorker({ setting, leases, ledger, say, ask }: WorkerParts):
     const before = await ledger.read(account);
     // BullMQ delivers at least once: a job whose owner died comes again.
     if (before.applied.includes(work.job)) return say({ type: 'known', ...work });
-    await sleep(200); // the slow computation
-    const { stopFirst } = await ask({ type: 'read', before, ...work });
+    await say({ type: 'read', before, ...work });
+    await sleep(300, undefined, { signal }); // the slow computation
+    const { stopFirst } = await ask({ type: 'set', ...work });
     const after = { balance: before.balance + amount, applied: [...before.applied, work.job] };
 
     if (stopFirst) await say({ type: 'stopping', ...work });
-    if (!lease.isHeld()) throw new Error('a careful owner does not write any more');
-    if (stopFirst) {
-      // The worst place for a pause: after the check, before the write.
-      const stoppedMs = stopHere();
-      void say({ type: 'woken', stoppedMs, ...work });
-    }
+    const wasHeld = lease.isHeld();
+    if (!wasHeld) throw new Error(`too late for ${work.job}`);
+    // The worst place for a pause: after the check, before the write.
+    if (stopFirst) void say({ type: 'woken', wasHeld, stoppedMs: stopHere(), ...work });
     try {
       await ledger.write(lease, account, after);
     } catch (error) {
@@ -54,7 +53,9 @@ export function startWorker({ setting, leases, ledger, say, ask }: WorkerParts):
     maxStalledCount: 10,
     lease: { resource: (job) => job.data.account, manager: leases, fences: ledger.fences },
   });
-  worker.on('leaseBusy', (job) => void say({ type: 'busy', job: job.id ?? '', ...job.data }));
+  worker.on('leaseBusy', (job, holder) => {
+    void say({ type: 'busy', holder: holder?.owner ?? 'nobody', job: job.id ?? '', ...job.data });
+  });
   worker.on('leaseLost', (job, { reason }) => void say({ type: 'lost', reason, ...workOf(job) }));
   worker.on('completed', (job) => void say({ type: 'done', job: job.id ?? '' }));
   for (const event of ['error', 'failed'] as const) {

@@ -13,8 +13,9 @@ await using server = await startRedis({ args: ['--save', '', '--appendonly', 'no
 const client = new Redis(server.url);
 const COMPARE_AND_DELETE = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`;
 client.defineCommand('compareAndDelete', { numberOfKeys: 1, lua: COMPARE_AND_DELETE });
-const compareAndDelete = (client as unknown as { compareAndDelete(key: string, value: string): Promise<unknown> })
-  .compareAndDelete.bind(client);
+const compareAndDelete = (
+  client as unknown as { compareAndDelete(key: string, value: string): Promise<unknown> }
+).compareAndDelete.bind(client);
 
 const leases = new LeaseManager({ store: redisStore(server.url) });
 

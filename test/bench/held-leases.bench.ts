@@ -48,7 +48,9 @@ const sleep = (ms: number): Promise<unknown> => new Promise((resolve) => setTime
 const FLOOR = `local n = 0 for i = 1, #KEYS do if redis.call('GET', KEYS[i]) == ARGV[1] then
   redis.call('PEXPIRE', KEYS[i], ARGV[2]) n = n + 1 end end return n`;
 raw.defineCommand('extendMany', { lua: FLOOR });
-const extendMany = (raw as unknown as { extendMany(...args: (string | number)[]): Promise<number> }).extendMany.bind(raw);
+const extendMany = (raw as unknown as { extendMany(...args: (string | number)[]): Promise<number> }).extendMany.bind(
+  raw,
+);
 const keys = Array.from({ length: LEASES }, (_, index) => `floor:${index}`);
 for (let from = 0; from < LEASES; from += 500) {
   await Promise.all(keys.slice(from, from + 500).map((key) => raw.set(key, 'mine', 'PX', 60_000)));
@@ -110,8 +112,14 @@ for (const part of ['clientMs', 'redisMs'] as const) {
   const own = median(rows.map(({ held }) => perExtend(held, part)));
   const base = median(rows.map(({ floor: cost }) => perExtend(cost, part)));
   const ratio = median(rows.map(({ held, floor: cost }) => perExtend(held, part) / perExtend(cost, part)));
-  console.log(`${part.replace('Ms', '').padEnd(6)}  floor ${base.toFixed(2)}   held ${own.toFixed(2)}   ratio ${ratio.toFixed(2)}`);
+  console.log(
+    `${part.replace('Ms', '').padEnd(6)}  floor ${base.toFixed(2)}   held ${own.toFixed(2)}   ratio ${ratio.toFixed(2)}`,
+  );
 }
-console.log(`loop delay p99: floor ${median(rows.map(({ floor: c }) => c.delayP99Ms)).toFixed(1)} ms, held ${median(rows.map(({ held: c }) => c.delayP99Ms)).toFixed(1)} ms`);
-console.log(`heap: ${Math.round(heap)} bytes a lease${globalThis.gc === undefined ? ' (without --expose-gc: not exact)' : ''}`);
+console.log(
+  `loop delay p99: floor ${median(rows.map(({ floor: c }) => c.delayP99Ms)).toFixed(1)} ms, held ${median(rows.map(({ held: c }) => c.delayP99Ms)).toFixed(1)} ms`,
+);
+console.log(
+  `heap: ${Math.round(heap)} bytes a lease${globalThis.gc === undefined ? ' (without --expose-gc: not exact)' : ''}`,
+);
 raw.disconnect();

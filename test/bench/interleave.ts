@@ -36,7 +36,10 @@ export async function interleave(variants: readonly Variant[], rounds: number, c
     const ratios = own.map((speed, round) => speed / (floor[round] as number)).sort((a, b) => a - b);
     return {
       name,
-      perSecond: percentile([...own].sort((a, b) => a - b), 0.5),
+      perSecond: percentile(
+        [...own].sort((a, b) => a - b),
+        0.5,
+      ),
       ratio: { median: percentile(ratios, 0.5), p10: percentile(ratios, 0.1), p90: percentile(ratios, 0.9) },
     };
   });

@@ -37,7 +37,10 @@ test('every case of the suite runs on Redis, but for those of abilities that the
   expect(leftOut.filter((name) => !run.has(name))).toEqual(
     storeCases.filter(({ needs }) => needs.includes('messages')).map(({ name }) => name),
   );
-  const { store, close } = await redisSubject(server);
-  expect(store.subscribe).toBeUndefined();
-  await close();
+  const subject = await redisSubject(server);
+  try {
+    expect(subject.store.subscribe).toBeUndefined();
+  } finally {
+    await subject.close();
+  }
 });

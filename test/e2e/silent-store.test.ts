@@ -29,39 +29,42 @@ async function abortOf(lease: Lease): Promise<number> {
 }
 
 describe('when Redis falls silent', () => {
-  test.each(['a proxy that swallows every byte', 'SIGSTOP of the server'])('by %s: lost within the window, every call settles', async (how) => {
-    await using server = await startRedis();
-    await using proxy = await TcpProxy.start({ port: server.port });
-    const leases = new LeaseManager({ store: redisStore(proxy.redisUrl, { prefix: uniqueName() }), ttl: TTL_MS });
-    const lease = await leases.acquire('r');
-    const lost = new Promise((resolve) => leases.once('lost', resolve));
-    // Asked for now: from here on no more than the window may pass, whatever was confirmed last.
-    const aborted = abortOf(lease);
-    if (how.startsWith('a proxy')) proxy.swallow('up', 'down');
-    else await server.pause();
+  test.each(['a proxy that swallows every byte', 'SIGSTOP of the server'])(
+    'by %s: lost within the window, every call settles',
+    async (how) => {
+      await using server = await startRedis();
+      await using proxy = await TcpProxy.start({ port: server.port });
+      const leases = new LeaseManager({ store: redisStore(proxy.redisUrl, { prefix: uniqueName() }), ttl: TTL_MS });
+      const lease = await leases.acquire('r');
+      const lost = new Promise((resolve) => leases.once('lost', resolve));
+      // Asked for now: from here on no more than the window may pass, whatever was confirmed last.
+      const aborted = abortOf(lease);
+      if (how.startsWith('a proxy')) proxy.swallow('up', 'down');
+      else await server.pause();
 
-    expect(await aborted).toBeLessThan(WINDOW_MS + 100);
-    expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST', reason: 'store-unreachable' });
-    expect(lease.isHeld()).toBe(false);
-    await lost;
+      expect(await aborted).toBeLessThan(WINDOW_MS + 100);
+      expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST', reason: 'store-unreachable' });
+      expect(lease.isHeld()).toBe(false);
+      await lost;
 
-    const from = performance.now();
-    const [acquired, tried, inspected, released] = await Promise.allSettled([
-      leases.acquire('a'),
-      leases.tryAcquire('b'),
-      leases.inspect('r'),
-      lease.release(),
-    ]);
-    expect(performance.now() - from).toBeLessThan(1500);
-    for (const outcome of [acquired, tried, inspected]) {
-      expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'STORE_UNAVAILABLE' } });
-    }
-    expect(released).toEqual({ status: 'fulfilled', value: 'lost' });
-    const closing = performance.now();
-    await leases.close({ grace: 0 });
-    expect(performance.now() - closing).toBeLessThan(1500);
-    server.resume();
-  });
+      const from = performance.now();
+      const [acquired, tried, inspected, released] = await Promise.allSettled([
+        leases.acquire('a'),
+        leases.tryAcquire('b'),
+        leases.inspect('r'),
+        lease.release(),
+      ]);
+      expect(performance.now() - from).toBeLessThan(1500);
+      for (const outcome of [acquired, tried, inspected]) {
+        expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'STORE_UNAVAILABLE' } });
+      }
+      expect(released).toEqual({ status: 'fulfilled', value: 'lost' });
+      const closing = performance.now();
+      await leases.close({ grace: 0 });
+      expect(performance.now() - closing).toBeLessThan(1500);
+      server.resume();
+    },
+  );
 
   test('right after the event loop was blocked, before any timer has run, isHeld says no', async () => {
     await using server = await startRedis();

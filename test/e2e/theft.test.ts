@@ -27,40 +27,43 @@ const thefts: Record<string, (raw: Redis, key: string) => Promise<unknown>> = {
 };
 
 describe('somebody', () => {
-  test.each(Object.entries(thefts))('%s: one abort within a refresh interval, a prompt end, no storm', async (_, steal) => {
-    await using server = await startRedis();
-    await using raw = await connectRedis(server.url);
-    const prefix = uniqueName();
-    const leases = new LeaseManager({ store: redisStore(server.url, { prefix }), ttl: TTL_MS });
-    let lossEvents = 0;
-    leases.on('lost', () => lossEvents++);
+  test.each(Object.entries(thefts))(
+    '%s: one abort within a refresh interval, a prompt end, no storm',
+    async (_, steal) => {
+      await using server = await startRedis();
+      await using raw = await connectRedis(server.url);
+      const prefix = uniqueName();
+      const leases = new LeaseManager({ store: redisStore(server.url, { prefix }), ttl: TTL_MS });
+      let lossEvents = 0;
+      leases.on('lost', () => lossEvents++);
 
-    let aborts = 0;
-    let noticedMs = Infinity;
-    const ran = leases.run('r', async (lease: Lease) => {
-      const { signal } = lease;
-      signal.addEventListener('abort', () => aborts++);
-      const from = performance.now();
-      await steal(raw, `${prefix}:{r}`);
-      await new Promise((resolve) => signal.addEventListener('abort', resolve));
-      noticedMs = performance.now() - from;
-      throw new Error('the body was told to stop');
-    });
-    const error = (await ran.catch((reason: unknown) => reason)) as LeaseLostError;
-    const ended = performance.now();
-    expect(noticedMs).toBeLessThan(REFRESH_MS + 100);
-    expect(error).toBeInstanceOf(LeaseLostError);
-    // The release does not hide what the body came to.
-    expect(error.settled).toMatchObject({ error: { message: 'the body was told to stop' } });
-    expect(aborts).toBe(1);
-    expect(lossEvents).toBe(1);
+      let aborts = 0;
+      let noticedMs = Infinity;
+      const ran = leases.run('r', async (lease: Lease) => {
+        const { signal } = lease;
+        signal.addEventListener('abort', () => aborts++);
+        const from = performance.now();
+        await steal(raw, `${prefix}:{r}`);
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        noticedMs = performance.now() - from;
+        throw new Error('the body was told to stop');
+      });
+      const error = (await ran.catch((reason: unknown) => reason)) as LeaseLostError;
+      const ended = performance.now();
+      expect(noticedMs).toBeLessThan(REFRESH_MS + 100);
+      expect(error).toBeInstanceOf(LeaseLostError);
+      // The release does not hide what the body came to.
+      expect(error.settled).toMatchObject({ error: { message: 'the body was told to stop' } });
+      expect(aborts).toBe(1);
+      expect(lossEvents).toBe(1);
 
-    const before = await callsOf(raw);
-    await new Promise((resolve) => setTimeout(resolve, TTL_MS));
-    expect((await callsOf(raw)) - before).toBeLessThanOrEqual(4);
-    await leases.close();
-    expect(performance.now() - ended).toBeLessThan(TTL_MS + 1000);
-  });
+      const before = await callsOf(raw);
+      await new Promise((resolve) => setTimeout(resolve, TTL_MS));
+      expect((await callsOf(raw)) - before).toBeLessThanOrEqual(4);
+      await leases.close();
+      expect(performance.now() - ended).toBeLessThan(TTL_MS + 1000);
+    },
+  );
 
   test('takes it, and keeps it: the release of who lost it does not end the successor', async () => {
     await using server = await startRedis();

@@ -1,12 +1,12 @@
 import {
   LeaseholdError,
+  LeaseLostError,
   ResourceBusyError,
   type AcquireOptions,
   type BusyReason,
   type ConfigError,
   type Holder,
   type Lease,
-  type LeaseLostError,
   type LeaseManager,
   type RunCancelledError,
 } from '@leasehold/core';
@@ -118,7 +118,7 @@ export class Runs {
       if ('putBack' in outcome) return putBack(run.job, run.token, outcome.forMs, outcome.putBack);
       const leftMs = patientUntilMs - performance.now();
       if (leftMs > 0) await pause(Math.min(pauseMs, leftMs) * (0.75 + Math.random() / 4), signal, this.#closing);
-      if (leftMs <= 0 || signal.aborted || false) {
+      if (leftMs <= 0 || signal.aborted || this.#closing.aborted) {
         this.#trouble(outcome.again);
         return putBack(run.job, run.token, OUTAGE_DELAY_MS, outcome.again);
       }
@@ -185,8 +185,8 @@ export class Runs {
 
   /** What an error of a run that had begun means for the job; throws what is to be recorded as its failure. */
   #ended<R>(run: Run<R>, lease: Lease, error: unknown): Outcome<never> {
-    if (codeOf(error) === 'LEASE_LOST' && (error as LeaseLostError).leaseId === lease.leaseId) {
-      const loss = error as LeaseLostError;
+    const loss = lossOf(run.resource, lease, error);
+    if (loss !== undefined) {
       this.#announceLoss(run, run.job as LeasedJob, loss);
       const { settled } = loss;
       // What the processor has told BullMQ about the job it has done as well: moved it, for example.
@@ -194,12 +194,9 @@ export class Runs {
       return { putBack: loss, forMs: delayMs(run.job, Infinity) };
     }
     const reason: unknown = lease.signal.reason;
-    const endedByShutdown =
-      codeOf(reason) === 'RUN_CANCELLED' &&
-      (reason as RunCancelledError).reason === 'shutdown' &&
-      isFrom(error, reason);
+    const shutdown = codeOf(reason) === 'RUN_CANCELLED' && (reason as RunCancelledError).reason === 'shutdown';
     // A process that goes away is no failure of the job.
-    if (endedByShutdown) return { putBack: error, forMs: delayMs(run.job, Infinity) };
+    if (shutdown && causes(error).includes(reason)) return { putBack: error, forMs: delayMs(run.job, Infinity) };
     throw error;
   }
 
@@ -224,17 +221,31 @@ function withLeaseProperty(job: Job, lease: Lease): LeasedJob {
 
 /** The code of a Leasehold error itself, not of one among its causes. */
 function codeOf(error: unknown): LeaseholdError['code'] | undefined {
-  return LeaseholdError.is(error) ? (error as LeaseholdError).code : undefined;
+  return LeaseholdError.is(error) ? (error as Partial<LeaseholdError>).code : undefined;
 }
 
-/** Whether `error` is `reason` or was made from it, as timers and `fetch` do. */
-function isFrom(error: unknown, reason: unknown): boolean {
-  const seen = new Set<unknown>();
-  for (let at = error; at instanceof Error && !seen.has(at); at = at.cause) {
-    if (at === reason) return true;
-    seen.add(at);
+/** The error and what it was made from, as timers, `fetch` and clients of databases do. */
+function causes(error: unknown): readonly unknown[] {
+  const chain: unknown[] = [error];
+  for (let at = error; at instanceof Error && at.cause !== undefined && !chain.includes(at.cause); at = at.cause) {
+    chain.push(at.cause);
   }
-  return false;
+  return chain;
+}
+
+/**
+ * The loss that ended a run: the manager's word; or a fence's, which the manager has not heard when the write was given the
+ * bare grant.
+ */
+function lossOf(resource: string, lease: Lease, error: unknown): LeaseLostError | undefined {
+  const { leaseId, fencingToken } = lease;
+  if (codeOf(error) === 'LEASE_LOST' && (error as LeaseLostError).leaseId === leaseId) return error as LeaseLostError;
+  const isStale = (at: unknown): boolean =>
+    codeOf(at) === 'STALE_TOKEN' &&
+    (at as LeaseholdError).resource === lease.grant.resource &&
+    (at as LeaseholdError).fencingToken === fencingToken;
+  if (isControlError(error) || !causes(error).some(isStale)) return undefined;
+  return new LeaseLostError(resource, { reason: 'fenced', leaseId, fencingToken, settled: { error }, cause: error });
 }
 
 /** Resolves after `forMs`, or as soon as one of the signals is aborted. */

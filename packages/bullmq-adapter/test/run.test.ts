@@ -5,6 +5,7 @@ import {
   MemoryFence,
   MemoryLeaseStore,
   RunCancelledError,
+  StaleTokenError,
   type LeaseLostError,
 } from '@leasehold/core';
 import { FaultyStore } from '@leasehold/core/testing';
@@ -217,6 +218,26 @@ describe('a lost lease', () => {
     await expect(ended).rejects.toBe(control);
     expect(job.delays).toHaveLength(0);
     expect(it.heard).toContain('lost superseded');
+  });
+
+  it.each([1, 2])('is also what a fence says of the bare grant, %i errors deep', async (depth) => {
+    const { run, heard } = setUp();
+    const job = fakeJob();
+    const ended = run(job, () => {
+      const { fencingToken, resource } = leaseOf(job).grant;
+      const highest = { fencingToken: fencingToken + 1, leaseId: 'a later one' };
+      const stale = new StaleTokenError(resource, { fence: 'ledger', fencingToken, highest });
+      throw depth === 1 ? stale : new Error('the query failed', { cause: stale });
+    });
+    await expect(ended).rejects.toBeInstanceOf(DelayedError);
+    expect(heard).toEqual(['acquired true', 'lost fenced']);
+  });
+
+  it('is not what a fence says of another grant', async () => {
+    const { run } = setUp();
+    const highest = { fencingToken: 2, leaseId: 'a later one' };
+    const stale = new StaleTokenError('other/reports', { fence: 'ledger', fencingToken: 1, highest });
+    await expect(run(fakeJob(), () => Promise.reject(stale))).rejects.toBe(stale);
   });
 
   it('is announced also when the run had been cancelled before', async () => {

@@ -14,7 +14,7 @@ export interface Clock {
   monotonicMs(): number;
   /** Milliseconds since 1970. */
   wallMs(): number;
-  /** Microseconds since 1970, following the same clock as `wallMs`; two readings within one millisecond differ. */
+  /** Microseconds since 1970, following the same clock as `wallMs`; up to 1,000 readings within one millisecond differ. */
   wallUs(): number;
   /** Milliseconds since boot, suspension included, or undefined where that is not known to a tenth of a second. */
   uptimeMs(): number | undefined;
@@ -36,26 +36,9 @@ function readUptimeMs(): number | undefined {
   }
 }
 
-/**
- * `os.uptime()` is CLOCK_BOOTTIME with 10 ms grain on Linux with /proc, but whole seconds elsewhere: a 1 s lease would
- * then be lost at once. Several readings with no digits behind the point mean whole seconds.
- */
-function uptimeHasSubSecondDigits(): boolean {
-  if (process.platform !== 'linux') return false;
-  for (let reading = 0; reading < 3; reading++) {
-    const ms = readUptimeMs();
-    if (ms === undefined) return false;
-    if (ms % 1000 !== 0) return true;
-    // A 10 ms grain shows .00 once in a hundred readings; look again a moment later.
-    const until = performance.now() + 11;
-    while (performance.now() < until);
-  }
-  return false;
-}
-
 class SystemClock implements Clock {
   #lastUs = 0;
-  #uptime: boolean | undefined;
+  #uptimeIsFine = false;
 
   monotonicMs(): number {
     return performance.now();
@@ -71,9 +54,15 @@ class SystemClock implements Clock {
     return this.#lastUs;
   }
 
+  /**
+   * `os.uptime()` is CLOCK_BOOTTIME with 10 ms grain on Linux with /proc, but whole seconds elsewhere: a lease of 1 s would
+   * be lost at once. It is believed from the first reading on that has digits behind the point.
+   */
   uptimeMs(): number | undefined {
-    this.#uptime ??= uptimeHasSubSecondDigits();
-    return this.#uptime ? readUptimeMs() : undefined;
+    if (process.platform !== 'linux') return undefined;
+    const ms = readUptimeMs();
+    this.#uptimeIsFine ||= ms !== undefined && ms % 1000 !== 0;
+    return this.#uptimeIsFine ? ms : undefined;
   }
 
   setTimer(delayMs: number, fire: () => void, options: { readonly ref: boolean }): Timer {

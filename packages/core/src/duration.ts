@@ -21,7 +21,10 @@ export function parseDuration(option: string, value: unknown): number {
   const match = typeof value === 'string' ? PATTERN.exec(value) : null;
   if (match === null) {
     const shown = typeof value === 'string' ? `'${value}'` : String(JSON.stringify(value));
-    throw new ConfigError(option, `${shown} is not a duration; give milliseconds or a text such as '250ms', '30s', '5m'`);
+    throw new ConfigError(
+      option,
+      `${shown} is not a duration; give milliseconds or a text such as '250ms', '30s', '5m'`,
+    );
   }
   const ms = Number(match[1]) * (UNITS[match[2] as string] as number);
   if (!Number.isSafeInteger(Math.round(ms))) throw new ConfigError(option, `'${String(value)}' is too long a time`);

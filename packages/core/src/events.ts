@@ -1,5 +1,13 @@
 import { EventEmitter } from 'node:events';
-import type { BusyReason, CancelReason, Holder, LeaseLostError, LeaseholdError, StaleTokenError, TickReason } from './errors.ts';
+import type {
+  BusyReason,
+  CancelReason,
+  Holder,
+  LeaseLostError,
+  LeaseholdError,
+  StaleTokenError,
+  TickReason,
+} from './errors.ts';
 import { safely, type Logger } from './log.ts';
 
 /** What every event about a lease carries. */
@@ -12,8 +20,17 @@ export interface LeaseEvent {
 /** The events of a `LeaseManager`, one payload object each. Contention is an event, not an error. */
 export interface ManagerEvents {
   acquired: [LeaseEvent & { readonly ttlMs: number }];
-  busy: [{ readonly resource: string; readonly reason: BusyReason; readonly holder: Holder | null; readonly remainingMs: number }];
-  tickRefused: [{ readonly resource: string; readonly job: string; readonly reason: TickReason; readonly aheadMs: number }];
+  busy: [
+    {
+      readonly resource: string;
+      readonly reason: BusyReason;
+      readonly holder: Holder | null;
+      readonly remainingMs: number;
+    },
+  ];
+  tickRefused: [
+    { readonly resource: string; readonly job: string; readonly reason: TickReason; readonly aheadMs: number },
+  ];
   extended: [LeaseEvent & { readonly remainingMs: number }];
   /** An extend had no usable answer. The lease is still trusted for `remainingMs`; it is tried again until then. */
   extendFailed: [LeaseEvent & { readonly remainingMs: number; readonly error: LeaseholdError | null }];
@@ -36,7 +53,9 @@ export class ManagerEmitter extends EventEmitter<ManagerEvents> {
   protected announce<K extends keyof ManagerEvents>(logger: Logger, event: K, payload: ManagerEvents[K][0]): void {
     if (this.listenerCount(event) === 0) return;
     for (const listener of this.rawListeners(event)) {
-      safely(logger, `a listener of '${event}' failed`, () => (listener as (payload: unknown) => unknown).call(this, payload));
+      safely(logger, `a listener of '${event}' failed`, () =>
+        (listener as (payload: unknown) => unknown).call(this, payload),
+      );
     }
   }
 }

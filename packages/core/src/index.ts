@@ -12,7 +12,7 @@ export {
   type Grant,
   type Holding,
 } from './fence/fence.ts';
-export { MemoryFence } from './fence/memory.ts';
+export { MemoryFence, type MemoryFenceOptions, type MemoryTx } from './fence/memory.ts';
 export { currentLease } from './lease/current.ts';
 export type { LeaseInfo } from './lease/info.ts';
 export type { Lease } from './lease/lease.ts';
@@ -36,5 +36,5 @@ export {
   type TickOptions,
 } from './options.ts';
 export type { OwnerIdentity, OwnerOption } from './owner.ts';
-export { MemoryLeaseStore } from './store/memory.ts';
+export { MemoryLeaseStore, type MemoryLeaseStoreOptions } from './store/memory.ts';
 export * from './store/store.ts';

@@ -128,15 +128,35 @@ const fence = having<Fence>('a fence (activate, write, seal, highest)', 'activat
 );
 
 const managerSchema = z.strictObject({
-  store: having<LeaseStore>("a lease store, such as redisStore('redis://localhost:6379')", 'acquire', 'extend', 'release', 'read'),
+  store: having<LeaseStore>(
+    "a lease store, such as redisStore('redis://localhost:6379')",
+    'acquire',
+    'extend',
+    'release',
+    'read',
+  ),
   ttl: duration('ttl'),
-  refreshRatio: z.number('must be a number').min(2, 'must be at least 2, or one missed extend loses the lease').max(100, 'must be at most 100').default(3),
-  safetyMargin: duration('safetyMargin', (ms) => ms >= 10 && ms < Infinity, 'must be at least 10 ms, the grain of the coarsest clock'),
+  refreshRatio: z
+    .number('must be a number')
+    .min(2, 'must be at least 2, or one missed extend loses the lease')
+    .max(100, 'must be at most 100')
+    .default(3),
+  safetyMargin: duration(
+    'safetyMargin',
+    (ms) => ms >= 10 && ms < Infinity,
+    'must be at least 10 ms, the grain of the coarsest clock',
+  ),
   driftRate: z.number('must be a number').min(0, 'must not be negative').max(0.2, 'must be at most 0.2').default(0.01),
   callTimeout: duration('callTimeout', (ms) => ms >= 5, 'must be at least 5 ms'),
-  activateTimeout: duration('activateTimeout', (ms) => ms >= 5 && ms < Infinity, 'must be at least 5 ms and not Infinity'),
+  activateTimeout: duration(
+    'activateTimeout',
+    (ms) => ms >= 5 && ms < Infinity,
+    'must be at least 5 ms and not Infinity',
+  ),
   maxHold: duration('maxHold', (ms) => ms >= 1, 'must be at least 1 ms'),
-  owner: z.union([z.string(), z.strictObject({ name: z.string().optional(), version: z.string().optional() })]).optional(),
+  owner: z
+    .union([z.string(), z.strictObject({ name: z.string().optional(), version: z.string().optional() })])
+    .optional(),
   logger: having<Logger>('a logger (debug, info, warn, error)', 'debug', 'info', 'warn', 'error').optional(),
   clock: having<Clock>('a clock', 'monotonicMs', 'wallMs', 'setTimer').optional(),
 });
@@ -146,7 +166,9 @@ const tickSchema = z.strictObject({
     checkJobName('tick.job', job);
     return job;
   }),
-  at: z.union([z.date().transform((at) => at.getTime()), z.number()]).refine((at) => Number.isSafeInteger(at) && at >= 0, 'must be epoch milliseconds or a valid Date'),
+  at: z
+    .union([z.date().transform((at) => at.getTime()), z.number()])
+    .refine((at) => Number.isSafeInteger(at) && at >= 0, 'must be epoch milliseconds or a valid Date'),
   startingDeadline: duration('tick.startingDeadline', (ms) => ms < 1e15, 'must not be Infinity'),
   maxAhead: duration('tick.maxAhead', (ms) => ms < 1e15, 'must not be Infinity'),
   retry: z.boolean().default(false),
@@ -174,7 +196,10 @@ export function parseOptions<T>(schema: z.ZodType<T>, options: unknown): T {
     throw new ConfigError(option, 'is not an option here; check the spelling');
   }
   const option = issue.path.join('.') || 'options';
-  const value = issue.path.reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown> | undefined)?.[key], options);
+  const value = issue.path.reduce<unknown>(
+    (at, key) => (at as Record<PropertyKey, unknown> | undefined)?.[key],
+    options,
+  );
   throw new ConfigError(option, `is ${show(value)}: ${issue.message}`);
 }
 
@@ -213,8 +238,12 @@ export function parseManagerOptions(options: LeaseManagerOptions): ManagerSettin
 
 function adviceOn(ttlMs: number, refreshRatio: number): string[] {
   const advice: string[] = [];
-  if (ttlMs < 1000) advice.push(`ttl is ${ttlMs} ms; below 1 s a pause of the garbage collector or a slow network loses leases`);
-  if (ttlMs > 600_000) advice.push(`ttl is ${ttlMs} ms; above 10 min a crashed owner, or one that is revoked, keeps others waiting for so long`);
+  if (ttlMs < 1000)
+    advice.push(`ttl is ${ttlMs} ms; below 1 s a pause of the garbage collector or a slow network loses leases`);
+  if (ttlMs > 600_000)
+    advice.push(
+      `ttl is ${ttlMs} ms; above 10 min a crashed owner, or one that is revoked, keeps others waiting for so long`,
+    );
   if (refreshRatio < 3 || refreshRatio > 5) advice.push(`refreshRatio is ${refreshRatio}; advised is 3 to 5`);
   return advice;
 }
@@ -222,10 +251,13 @@ function adviceOn(ttlMs: number, refreshRatio: number): string[] {
 export function parseAcquireOptions(options: AcquireOptions | undefined, manager: ManagerSettings): AcquireSettings {
   const given = options === undefined ? undefined : parseOptions(acquireSchema, options);
   const timing =
-    given?.ttl === undefined || given.ttl === manager.timing.ttlMs ? manager.timing : timingOf(given.ttl, manager.timingOptions);
+    given?.ttl === undefined || given.ttl === manager.timing.ttlMs
+      ? manager.timing
+      : timingOf(given.ttl, manager.timingOptions);
   const fences = [...(given?.fences ?? [])].sort((a, b) => (a.name < b.name ? -1 : 1));
   for (const [index, { name }] of fences.entries()) {
-    if (name === fences[index + 1]?.name) throw new ConfigError('fences', `two of them are named '${name}'; give each its own name`);
+    if (name === fences[index + 1]?.name)
+      throw new ConfigError('fences', `two of them are named '${name}'; give each its own name`);
   }
   return {
     timing,
@@ -245,7 +277,10 @@ export function parseAcquireOptions(options: AcquireOptions | undefined, manager
   };
 }
 
-export function parseCloseOptions(options: CloseOptions | undefined): { readonly graceMs: number; readonly abandonAfterMs: number } {
+export function parseCloseOptions(options: CloseOptions | undefined): {
+  readonly graceMs: number;
+  readonly abandonAfterMs: number;
+} {
   const given = options === undefined ? undefined : parseOptions(closeSchema, options);
   return { graceMs: given?.grace ?? 10_000, abandonAfterMs: given?.abandonAfter ?? Infinity };
 }

@@ -1,6 +1,12 @@
 import { readFileSync } from 'node:fs';
 import * as core from '@leasehold/core';
-import { LeaseholdError, LeaseLostError, ResourceBusyError, RunCancelledError, TickRefusedError } from '@leasehold/core';
+import {
+  LeaseholdError,
+  LeaseLostError,
+  ResourceBusyError,
+  RunCancelledError,
+  TickRefusedError,
+} from '@leasehold/core';
 import { describe, expect, test } from 'vitest';
 
 const source = readFileSync(new URL('../src/errors.ts', import.meta.url), 'utf8');
@@ -50,7 +56,12 @@ describe('an error', () => {
     expect(loss.message).toBe(
       "LEASE_LOST customer:42: store-unreachable, last confirmed 31000 ms ago; this run's fence is 17; stop, a successor may be at work",
     );
-    expect(loss).toMatchObject({ name: 'LeaseLostError', code: 'LEASE_LOST', resource: 'customer:42', fencingToken: 17 });
+    expect(loss).toMatchObject({
+      name: 'LeaseLostError',
+      code: 'LEASE_LOST',
+      resource: 'customer:42',
+      fencingToken: 17,
+    });
   });
 
   test('is recognised through causes, by code, and from a second copy of the package', () => {
@@ -76,8 +87,12 @@ describe('an error', () => {
     expect(new ResourceBusyError('r', { reason: 'held', holder, remainingMs: 12.2 }).message).toBe(
       'RESOURCE_BUSY r: held by web-7 pid 4 since 02:41:07Z, 13 ms left; try later or skip this run',
     );
-    expect(new ResourceBusyError('r', { reason: 'turn', holder: null, remainingMs: 50 }).message).toContain('next waiter');
-    expect(new ResourceBusyError('r', { reason: 'quarantine', holder: null, remainingMs: 50 }).message).toContain('lost a live lease');
+    expect(new ResourceBusyError('r', { reason: 'turn', holder: null, remainingMs: 50 }).message).toContain(
+      'next waiter',
+    );
+    expect(new ResourceBusyError('r', { reason: 'quarantine', holder: null, remainingMs: 50 }).message).toContain(
+      'lost a live lease',
+    );
     expect(new TickRefusedError('r', { reason: 'clock-ahead', aheadMs: 40 }).message).toContain('40 ms ahead');
     expect(new RunCancelledError('r', 'shutdown').message).toContain('still held');
   });

@@ -25,10 +25,23 @@ describe('durations', () => {
     [Infinity, Infinity],
   ])('%s', (text, ms) => expect(parseDuration('ttl', text)).toBe(ms));
 
-  test.each([-1, 0.5, Number.NaN, -Infinity, '', '30', '30 s', '30sec', 's', '-1s', '1e3s', '9'.repeat(30) + 'd', null, {}, true])(
-    'refuses %s and names the option',
-    (value) => expect(() => parseDuration('ttl', value)).toThrow(/^CONFIG: ttl: /),
-  );
+  test.each([
+    -1,
+    0.5,
+    Number.NaN,
+    -Infinity,
+    '',
+    '30',
+    '30 s',
+    '30sec',
+    's',
+    '-1s',
+    '1e3s',
+    '9'.repeat(30) + 'd',
+    null,
+    {},
+    true,
+  ])('refuses %s and names the option', (value) => expect(() => parseDuration('ttl', value)).toThrow(/^CONFIG: ttl: /));
 });
 
 describe('options of the manager', () => {

@@ -24,7 +24,12 @@ describe('the identity of this process', () => {
   });
 
   test('is one line for people', () => {
-    const identity = { ...ownerIdentity('web-7f9c'), pid: 4121, startedAt: '2026-01-15T02:41:07.123Z', version: '1.18.0' };
+    const identity = {
+      ...ownerIdentity('web-7f9c'),
+      pid: 4121,
+      startedAt: '2026-01-15T02:41:07.123Z',
+      version: '1.18.0',
+    };
     expect(ownerLine(identity)).toBe('web-7f9c pid 4121 since 02:41:07Z v1.18.0');
   });
 

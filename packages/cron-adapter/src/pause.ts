@@ -1,6 +1,6 @@
 import type { Clock } from '@leasehold/core';
 
-export interface PauseOptions {
+interface PauseOptions {
   /** Ends it early. */
   readonly signal?: AbortSignal;
   /** Whether it keeps the process alive. */

@@ -124,3 +124,12 @@ test('a task of node-cron is a leased task', () => {
   expectTypeOf<CronRun>().toExtend<TaskContext>();
   expectTypeOf<(run: CronRun) => Promise<number>>().toExtend<CronTask>();
 });
+
+test('what cannot be combined does not compile', () => {
+  expectTypeOf<{ manager: LeaseManager; prefix: string }>().not.toExtend<LeasedCronOptions>();
+  expectTypeOf<{ ttl: '1s' }>().not.toExtend<LeasedCronOptions>();
+  expectTypeOf<keyof LeasedTaskOptions>()
+    .exclude<'distributed' | 'runCoordinator'>()
+    .toEqualTypeOf<keyof LeasedTaskOptions>();
+  expectTypeOf<{ timezone: string }>().not.toExtend<LeasedTaskOptions>();
+});

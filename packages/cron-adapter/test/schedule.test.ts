@@ -1,4 +1,4 @@
-import { currentLease, type Lease } from '@leasehold/core';
+import { currentLease, MemoryFence, type Lease } from '@leasehold/core';
 import { FaultyStore } from '@leasehold/core/testing';
 import { describe, expect, test, vi } from 'vitest';
 
@@ -259,6 +259,36 @@ test('a lease that is lost during the random delay is taken again when the run b
   await bench.pass(1);
   expect(events).toEqual(['started', 'finished']);
   expect(tokens).toEqual([expect.toSatisfy((token: number) => token > first)]);
+});
+
+describe('fences', () => {
+  test('are open to the run', async () => {
+    const fence = new MemoryFence();
+    const { cron } = bench.process();
+    const written: number[] = [];
+    const write = async (run: CronRun): Promise<void> => {
+      await fence.write(run.lease, () => void written.push(run.fencingToken));
+    };
+    const task = cron.schedule(EVERY_SECOND, write, { name: 'job', lease: { resource: 'reports', fences: [fence] } });
+    const events = eventsOf(task);
+    await bench.pass(1600);
+    expect(events).toEqual(['started', 'finished', 'started', 'finished']);
+    expect(written).toHaveLength(2);
+  });
+
+  test('that give no answer are a coordinator-error, and the tick is given back', async () => {
+    const fence = new MemoryFence();
+    vi.spyOn(fence, 'activate').mockRejectedValue(new Error('down'));
+    const { cron } = bench.process();
+    const options = { name: 'job', logger: quiet, lease: { fences: [fence] } };
+    const task = cron.schedule('0 * * * * *', () => expect.unreachable(), options);
+    const events = eventsOf(task);
+    await bench.pass(60_000);
+    expect(events).toEqual(['skipped coordinator-error']);
+    const { manager: other } = bench.process();
+    await using again = await other.tryAcquire('job', { tick: { job: 'job', at: START_MS + 60_000 } });
+    expect(again.acquired).toBe(true);
+  });
 });
 
 describe('the store', () => {

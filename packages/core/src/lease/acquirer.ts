@@ -14,6 +14,7 @@ import type { AcquireSettings } from '../options.ts';
 import type { AcquireReply, AcquireRequest } from '../store/store.ts';
 import type { Context } from './context.ts';
 import { currentScope } from './current.ts';
+import { failureOf, mayHaveRun } from './failure.ts';
 import { newLeaseId } from './lease-id.ts';
 import type { Refusal } from './refusal.ts';
 import type { Releaser } from './releaser.ts';
@@ -33,10 +34,6 @@ export function isRefusal(value: Tenure | Refusal): value is Refusal {
 
 function throwIfAborted(resource: string, signal: AbortSignal | undefined): void {
   if (signal?.aborted === true) throw new RunCancelledError(resource, 'caller', undefined, signal.reason);
-}
-
-function mayHaveRun(error: unknown): boolean {
-  return !(error instanceof LeaseholdError) || (error instanceof StoreUnavailableError && error.mayHaveRun);
 }
 
 /** Brings an acquisition from the first question to a tenure whose fences are activated, or to a refusal. */
@@ -75,11 +72,7 @@ export class Acquirer {
   }
 
   /** One acquisition at the store, in place of `replaced` if given; the keeper has it when this resolves. */
-  async #ask(
-    resource: string,
-    settings: AcquireSettings,
-    replaced: Tenure | undefined,
-  ): Promise<Tenure | Refusal> {
+  async #ask(resource: string, settings: AcquireSettings, replaced: Tenure | undefined): Promise<Tenure | Refusal> {
     const { timing } = settings;
     for (let late = 0; late < LATE_GRANTS; late++) {
       const leaseId = newLeaseId();
@@ -92,9 +85,10 @@ export class Acquirer {
           sent: () => (stamp = this.#context.engine.ownerClock.stamp()),
         });
       } catch (error) {
+        const failure = failureOf(error, resource);
         // It may become owner yet, or be it already: nobody else could enter for a ttl.
-        if (mayHaveRun(error)) this.#withdraw(request, Math.max(MIN_TOMBSTONE_MS, timing.ttlMs));
-        throw error;
+        if (mayHaveRun(failure)) this.#withdraw(request, Math.max(MIN_TOMBSTONE_MS, timing.ttlMs));
+        throw failure;
       }
       switch (reply.kind) {
         case 'granted': {

@@ -1,7 +1,8 @@
 import type { Clock } from '../clock.ts';
-import { LeaseholdError } from '../errors.ts';
+import type { LeaseholdError } from '../errors.ts';
 import type { ExtendItem, ExtendVerdict, LeaseStore } from '../store/store.ts';
 import { Wheel } from '../wheel.ts';
+import { failureOf } from './failure.ts';
 import type { Tenure } from './tenure.ts';
 import { clamp, type OwnerClock, type Stamp } from './term.ts';
 
@@ -98,7 +99,7 @@ export class Keeper {
     try {
       verdicts = await this.#store.extend(items, { timeoutMs, sent: () => (stamp = this.#ownerClock.stamp()) });
     } catch (error) {
-      failure = error instanceof LeaseholdError ? error : new LeaseholdError('STORE_UNAVAILABLE', 'extend failed', { cause: error });
+      failure = failureOf(error);
     }
     for (const [index, tenure] of batch.entries()) {
       tenure.extending = false;
@@ -107,7 +108,12 @@ export class Keeper {
     }
   }
 
-  #judge(tenure: Tenure, verdict: ExtendVerdict | undefined, stamp: Stamp | undefined, failure: LeaseholdError | null): void {
+  #judge(
+    tenure: Tenure,
+    verdict: ExtendVerdict | undefined,
+    stamp: Stamp | undefined,
+    failure: LeaseholdError | null,
+  ): void {
     switch (verdict?.verdict) {
       case 'extended':
         tenure.confirm(stamp as Stamp, verdict.remainingMs);

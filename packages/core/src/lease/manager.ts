@@ -245,7 +245,11 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
       const { leaseId, fencingToken } = tenure.grant;
       return { resource: tenure.resource, leaseId, fencingToken, heldMs: now - tenure.startedMs };
     });
-    if (unsettled.length > 0) this.#context.settings.logger.warn({ unsettled }, `${unsettled.length} runs have not settled; their leases run out`);
+    if (unsettled.length > 0)
+      this.#context.settings.logger.warn(
+        { unsettled },
+        `${unsettled.length} runs have not settled; their leases run out`,
+      );
     await this.#context.engine.settler.flush(this.#context.settings.timing.callTimeoutMs);
     await this.#context.engine.leave();
     return { unsettled };

@@ -1,6 +1,6 @@
-import type { LeaseholdError } from '../errors.ts';
 import type { Outcome, ReleaseReply } from '../store/store.ts';
 import type { Context } from './context.ts';
+import { failureOf } from './failure.ts';
 import type { ReleaseResult, Tenure } from './tenure.ts';
 import { TIMED_OUT, within } from './within.ts';
 
@@ -35,19 +35,18 @@ export class Releaser {
   }
 
   async #releaseHeld(tenure: Tenure, send: () => Promise<ReleaseReply>): Promise<ReleaseResult> {
-    let reply: ReleaseReply;
+    let reply: ReleaseReply | undefined;
     try {
       reply = await send();
     } catch (error) {
       const confirmed = this.#context.engine.settler.add(async () => (reply = await send()), tenure.timing.ttlMs);
       // Two calls' time in all for the one who waits; the rest happens behind his back.
       const inTime = await within(this.#context.clock, confirmed, tenure.timing.callTimeoutMs);
-      if (inTime !== true) {
-        this.#context.announcer.releaseUnconfirmed(tenure, error as LeaseholdError);
+      if (inTime !== true || reply === undefined) {
+        this.#context.announcer.releaseUnconfirmed(tenure, failureOf(error, tenure.resource));
         if (inTime === TIMED_OUT) void confirmed.then((done) => done && this.#announceReleased(tenure));
         return 'unconfirmed';
       }
-      reply = reply!;
     }
     // `released` of this very leaseId is an earlier try of ours whose answer did not arrive.
     if (reply.kind === 'lost' && reply.reason !== 'released') {

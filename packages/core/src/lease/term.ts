@@ -32,8 +32,8 @@ export interface TimingOptions {
   readonly callTimeoutMs: number | undefined;
 }
 
-export const MIN_TTL_MS: number = 100;
-export const MAX_TTL_MS: number = 24 * 60 * 60 * 1000;
+const MIN_TTL_MS = 100;
+const MAX_TTL_MS = 24 * 60 * 60 * 1000;
 
 export function clamp(value: number, low: number, high: number): number {
   return Math.min(Math.max(value, low), high);
@@ -53,7 +53,10 @@ export function timingOf(ttlMs: number, options: TimingOptions): Timing {
     throw new ConfigError('ttl', `is ${ttlMs} ms, below ${MIN_TTL_MS} ms; did you mean '${ttlMs}s'?`);
   }
   if (ttlMs > MAX_TTL_MS) {
-    throw new ConfigError('ttl', `is ${ttlMs} ms, above 24 h; a lease is extended while its run lasts, so a short ttl is enough`);
+    throw new ConfigError(
+      'ttl',
+      `is ${ttlMs} ms, above 24 h; a lease is extended while its run lasts, so a short ttl is enough`,
+    );
   }
   const { refreshRatio, driftRate } = options;
   const marginMs = options.safetyMarginMs ?? clamp(ttlMs / 20, 20, 500);
@@ -62,7 +65,11 @@ export function timingOf(ttlMs: number, options: TimingOptions): Timing {
   const callTimeoutMs = options.callTimeoutMs ?? Math.min(2000, (windowMs - refreshMs) / 3);
   if (callTimeoutMs <= 0 || refreshMs + 2 * callTimeoutMs > windowMs) {
     const option =
-      options.callTimeoutMs !== undefined ? 'callTimeout' : options.safetyMarginMs !== undefined ? 'safetyMargin' : 'driftRate';
+      options.callTimeoutMs !== undefined
+        ? 'callTimeout'
+        : options.safetyMarginMs !== undefined
+          ? 'safetyMargin'
+          : 'driftRate';
     throw new ConfigError(
       option,
       `with ttl ${ttlMs} ms the lease is extended after ${Math.round(refreshMs)} ms and trusted for ${Math.round(windowMs)} ms; ` +
@@ -72,11 +79,14 @@ export function timingOf(ttlMs: number, options: TimingOptions): Timing {
   return { ttlMs, refreshMs, windowMs, callTimeoutMs, marginMs, driftRate };
 }
 
-/** When a request left, on the owner's three clocks. `offsetMs` is uptime minus monotonic: what suspension has added. */
+/**
+ * When a request left, on the owner's three clocks. `offsetMs` is uptime minus monotonic: what suspension has added;
+ * undefined while uptime is not known.
+ */
 export interface Stamp {
   readonly monotonicMs: number;
   readonly wallMs: number;
-  readonly offsetMs: number;
+  readonly offsetMs: number | undefined;
 }
 
 /** Milliseconds since a stamp, by each clock; the largest counts. */
@@ -114,14 +124,12 @@ export class OwnerClock {
     const now = this.#clock.monotonicMs();
     const wall = this.#clock.wallMs();
     const monotonicMs = now - stamp.monotonicMs;
-    return {
-      monotonicMs,
-      wallMs: wall - stamp.wallMs,
-      uptimeMs: monotonicMs + this.#offset(now, wall) - stamp.offsetMs,
-    };
+    const offsetMs = this.#offset(now, wall);
+    const suspendedMs = offsetMs === undefined || stamp.offsetMs === undefined ? 0 : offsetMs - stamp.offsetMs;
+    return { monotonicMs, wallMs: wall - stamp.wallMs, uptimeMs: monotonicMs + suspendedMs };
   }
 
-  #offset(monotonicMs: number, wallMs: number): number {
+  #offset(monotonicMs: number, wallMs: number): number | undefined {
     const apart = Math.abs(wallMs - monotonicMs - this.#wallMinusMonotonicMs);
     if (monotonicMs - this.#readAtMs >= UPTIME_EVERY_MS || apart >= CLOCKS_DISAGREE_MS) {
       const uptimeMs = this.#clock.uptimeMs();
@@ -131,7 +139,7 @@ export class OwnerClock {
         this.#offsetMs = Math.max(this.#offsetMs ?? -Infinity, uptimeMs - monotonicMs);
       }
     }
-    return this.#offsetMs ?? 0;
+    return this.#offsetMs;
   }
 }
 

@@ -59,7 +59,12 @@ async function importIoredis(): Promise<IoredisModule> {
 
 export function isClient(source: unknown): source is IoredisClient {
   const client = source as Partial<IoredisClient> | null;
-  return typeof client === 'object' && client !== null && typeof client.call === 'function' && typeof client.on === 'function';
+  return (
+    typeof client === 'object' &&
+    client !== null &&
+    typeof client.call === 'function' &&
+    typeof client.on === 'function'
+  );
 }
 
 /** Throws `ConfigError` for what cannot be made a connection of. */

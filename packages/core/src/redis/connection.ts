@@ -50,7 +50,11 @@ export class RedisConnection {
   #silentSinceMs: number | undefined;
 
   /** `where` is for messages. */
-  constructor(source: RedisSource, where: string, options: { readonly connectTimeoutMs: number; readonly clock: Clock }) {
+  constructor(
+    source: RedisSource,
+    where: string,
+    options: { readonly connectTimeoutMs: number; readonly clock: Clock },
+  ) {
     this.#source = source;
     this.#where = where;
     this.#connectTimeoutMs = options.connectTimeoutMs;
@@ -193,7 +197,8 @@ export class RedisConnection {
     });
     const timer = this.#clock.setTimer(
       this.#connectTimeoutMs,
-      () => this.#giveUp(this.#unavailable(`could not be reached within ${this.#connectTimeoutMs} ms`, this.#lastError)),
+      () =>
+        this.#giveUp(this.#unavailable(`could not be reached within ${this.#connectTimeoutMs} ms`, this.#lastError)),
       { ref: true },
     );
     const end = (): void => {
@@ -272,9 +277,13 @@ export class RedisConnection {
       else if (isAuthFailure(error)) this.#refuse(authFailure(this.#where, error));
       else if (isSelectFailure(error)) this.#refuse(failureOf(this.#where, 'select', error));
       else {
-        this.#clock.setTimer(LOADING_PAUSE_MS, () => this.#epoch === epoch && this.#own === own && void this.#check(own, epoch, settled), {
-          ref: false,
-        });
+        this.#clock.setTimer(
+          LOADING_PAUSE_MS,
+          () => this.#epoch === epoch && this.#own === own && void this.#check(own, epoch, settled),
+          {
+            ref: false,
+          },
+        );
       }
       return;
     }

@@ -9,7 +9,11 @@ const AUTH = /^(WRONGPASS|NOAUTH|NOPERM)\b|invalid password|invalid username-pas
 
 /** The server's word, as opposed to the connection's. */
 export function isErrorReply(error: unknown): error is Error {
-  return error instanceof Error && (error.name === 'ReplyError' || /^[A-Z]{2,} /.test(error.message)) && !('syscall' in error);
+  return (
+    error instanceof Error &&
+    (error.name === 'ReplyError' || /^[A-Z]{2,} /.test(error.message)) &&
+    !('syscall' in error)
+  );
 }
 
 export function isAuthFailure(error: unknown): error is Error {
@@ -27,7 +31,10 @@ export function isNoScript(error: unknown): boolean {
 /** The error as a cause, without the command that ioredis hangs on it: HELLO carries the password. */
 export function withoutCommand(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
-  const cause = new Error(error.message, error.cause === undefined ? undefined : { cause: withoutCommand(error.cause) });
+  const cause = new Error(
+    error.message,
+    error.cause === undefined ? undefined : { cause: withoutCommand(error.cause) },
+  );
   cause.name = error.name;
   if (error.stack !== undefined) cause.stack = error.stack;
   if ('code' in error) Object.assign(cause, { code: error.code });

@@ -18,7 +18,7 @@
  *    and a failing side effect is not a failing operation. Something under our key that is not ours is `foreign`: it is
  *    refused and left alone.
  * 6. A deadline in the store that is farther ahead than its own maximum (the store's clock went back) is written back to
- *    now + that maximum by the next acquire or extend.
+ *    now + that maximum by the next acquire or extend. Not those of tombstones: a later one only forbids for longer.
  * 7. A store that is full still extends, releases and cancels; only acquire may fail for lack of room.
  *
  * ## Rules for calls
@@ -53,7 +53,10 @@ export interface TickRequest {
   readonly retry: boolean;
 }
 
-/** How the work under a tick ended. `not-started` gives the tick back, as if it had not been claimed. */
+/**
+ * How the work under a tick ended. `not-started` gives the tick back, as if it had not been claimed. Written once, by the
+ * leaseId that claimed it, while the tick's status is `claimed`.
+ */
 export type Outcome = 'done' | 'failed' | 'aborted' | 'not-started';
 
 /**
@@ -75,8 +78,9 @@ export interface AcquireRequest {
   /** The token must be greater than this (what a fence has admitted). 0 for none. */
   readonly floor: number;
   /**
-   * The caller's own leaseId that this one takes the place of, in the same step and with its tick. Counts only while
-   * HELD(replaces) and not revoked; otherwise this is an acquire like any other. Empty for none.
+   * The caller's own leaseId that this one takes the place of, in the same step, and with its tick if it had claimed this
+   * very one. Counts only while HELD(replaces) and not revoked; otherwise this is an acquire like any other. Empty for
+   * none.
    */
   readonly replaces: string;
   /** How often a waiter asks again; its place lives three times as long. Milliseconds. */
@@ -143,16 +147,20 @@ export interface ReleaseRequest {
   readonly resource: string;
   readonly leaseId: string;
   readonly outcome: Outcome;
-  /** The record's token is raised to this, so that the next acquisition begins above it. 0 for none. */
+  /**
+   * The record's token is raised to this, so that the next acquisition begins above it. Counts only for the record's own
+   * leaseId, and not if it is out of range. 0 for none.
+   */
   readonly floor: number;
   /** The job whose tick this lease claimed. Its outcome is written even if the lease is no longer held. */
   readonly job?: string | undefined;
 }
 
-/** `released`: others can acquire now. `lost`: it was not HELD any more (nothing of another owner was touched). */
-export type ReleaseReply =
-  | { readonly kind: 'released' }
-  | { readonly kind: 'lost'; readonly reason: LossReason };
+/**
+ * `released`: others can acquire now. `lost`: it was not HELD any more (nothing of another owner was touched); with reason
+ * `released` this leaseId had been released before.
+ */
+export type ReleaseReply = { readonly kind: 'released' } | { readonly kind: 'lost'; readonly reason: LossReason };
 
 export interface CancelRequest extends ReleaseRequest {
   /**
@@ -162,7 +170,10 @@ export interface CancelRequest extends ReleaseRequest {
   readonly tombstoneMs: number;
 }
 
-/** `ended`: it was the owner and is no more. `nothing`: it was not the owner. In both cases it never will be. */
+/**
+ * `ended`: it was HELD and is no more. `nothing`: it was not; an expired record of it is freed all the same. In both cases
+ * it never will be the owner.
+ */
 export interface CancelReply {
   readonly kind: 'ended' | 'nothing';
 }
@@ -218,7 +229,7 @@ export interface LeaseStore {
   /** Withdraws an acquisition that did not come to a run: owner, waiter or packet under way. */
   cancel(request: CancelRequest, call: StoreCall): Promise<CancelReply>;
 
-  /** Reads; changes nothing. Null when there is no record. */
+  /** Reads; changes nothing. Null when no lease of the resource is known. */
   read(resource: string, call: StoreCall): Promise<LeaseRecord | null>;
 
   /**
@@ -247,7 +258,12 @@ export interface LeaseStore {
    * enters before release or expiry, so it needs no fence.
    */
   revoke?(
-    request: { readonly resource: string; readonly leaseId: string; readonly operator: string; readonly reason: string },
+    request: {
+      readonly resource: string;
+      readonly leaseId: string;
+      readonly operator: string;
+      readonly reason: string;
+    },
     call: StoreCall,
   ): Promise<{ readonly kind: 'revoked'; readonly remainingMs: number } | { readonly kind: 'not-held' }>;
 
@@ -255,7 +271,7 @@ export interface LeaseStore {
   list?(call: StoreCall): AsyncIterable<{ readonly resource: string; readonly record: LeaseRecord }>;
 
   /**
-   * Messages to `channel`: `go` (your turn), `look` (the turn after next is yours, in so many ms), `free` (parked: nobody
+   * Messages to `channel`: `go` (your turn), `look` (you are second: ask again when the head's turn has passed), `free` (parked: nobody
    * waits), `revoked`. They may be lost, late or doubled; a listener asks the store, it never believes the message.
    */
   subscribe?(

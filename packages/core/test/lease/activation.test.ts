@@ -20,7 +20,7 @@ function watched(inner: MemoryFence, log: string[]): Fence {
       log.push(`activate ${inner.name}`);
       await inner.activate(grant);
     },
-    write: (grant, body) => inner.write(grant, body as never),
+    write: (grant, body) => inner.write(grant, body),
     seal: (resource, token) => inner.seal(resource, token),
     highest: (resource) => inner.highest(resource),
   };
@@ -134,7 +134,9 @@ describe('a stale activation', () => {
     await ledger.seal('leasehold/r', clock.wallUs() + 60_000_000);
     const tick = { job: 'nightly', at: clock.wallMs() };
     expect(await manager.tryRun('r', { fences: [ledger], tick }, () => 'ran')).toMatchObject({ ran: true });
-    expect(await manager.tryRun('r', { fences: [ledger], tick }, () => 'again')).toMatchObject({ reason: 'already-ran' });
+    expect(await manager.tryRun('r', { fences: [ledger], tick }, () => 'again')).toMatchObject({
+      reason: 'already-ran',
+    });
   });
 
   test('stale again: given back as not started, the floor remembered, and the error says so', async () => {
@@ -149,8 +151,10 @@ describe('a stale activation', () => {
     const seen: string[] = [];
     expect(
       await rejectionOf(
-        manager.run('r', { fences: [brokenFence((grant) => sealThenActivate(ledger, grant)), racing].slice(0, 1), tick }, () =>
-          seen.push('body'),
+        manager.run(
+          'r',
+          { fences: [brokenFence((grant) => sealThenActivate(ledger, grant)), racing].slice(0, 1), tick },
+          () => seen.push('body'),
         ),
       ),
     ).toBeInstanceOf(StaleTokenError);
@@ -171,7 +175,12 @@ describe('a stale activation', () => {
 
 describe('a fence that is down', () => {
   test.each([
-    { name: 'throws at once', activate: (): Promise<void> => { throw new Error('sync'); } },
+    {
+      name: 'throws at once',
+      activate: (): Promise<void> => {
+        throw new Error('sync');
+      },
+    },
     { name: 'rejects', activate: () => Promise.reject(new Error('async')) },
   ])('$name: given back as not started', async ({ activate }) => {
     const { manager, memory } = bench();
@@ -210,7 +219,9 @@ describe('a fence that is down', () => {
     const fence = brokenFence((grant) =>
       Promise.reject(new TokenOutOfRangeError('r', (grant as Grant).fencingToken, 'fence broken')),
     );
-    expect(await rejectionOf(manager.run('r', { fences: [fence] }, () => 1))).toMatchObject({ code: 'TOKEN_OUT_OF_RANGE' });
+    expect(await rejectionOf(manager.run('r', { fences: [fence] }, () => 1))).toMatchObject({
+      code: 'TOKEN_OUT_OF_RANGE',
+    });
     await clock.advanceAsync(0);
     expect(await memory.read('r', { timeoutMs: 10 })).toMatchObject({ state: 'free' });
   });
@@ -218,7 +229,10 @@ describe('a fence that is down', () => {
   test('two fences of one name are refused', async () => {
     const { manager, clock } = bench();
     const fences = [new MemoryFence({ clock }), new MemoryFence({ clock })];
-    expect(await rejectionOf(manager.run('r', { fences }, () => 1))).toMatchObject({ code: 'CONFIG', option: 'fences' });
+    expect(await rejectionOf(manager.run('r', { fences }, () => 1))).toMatchObject({
+      code: 'CONFIG',
+      option: 'fences',
+    });
     expect(LeaseManager).toBeDefined();
   });
 });

@@ -107,7 +107,9 @@ describe('when the store is silent', () => {
   test('an answer that is no verdict is unknown, for its own lease only', async () => {
     const { manager, clock, store, events } = bench();
     const leases = await Promise.all(['a', 'b', 'c'].map((name) => manager.acquire(name)));
-    store.once('extend', { reply: (verdicts) => verdicts.map((verdict, at) => (at === 1 ? { verdict: 'unknown' } : verdict)) });
+    store.once('extend', {
+      reply: (verdicts) => verdicts.map((verdict, at) => (at === 1 ? { verdict: 'unknown' } : verdict)),
+    });
     await clock.advanceAsync(REFRESH_MS);
     expect(events.filter((name) => name === 'extendFailed')).toHaveLength(1);
     store.once('extend', { reply: () => [] });

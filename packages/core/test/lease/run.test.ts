@@ -90,7 +90,7 @@ describe('run', () => {
     });
   });
 
-  test("a body that throws its own loss is not wrapped; another error after the loss is kept in `settled`", async () => {
+  test('a body that throws its own loss is not wrapped; another error after the loss is kept in `settled`', async () => {
     const { manager, store, clock } = bench();
     const gate = deferred();
     const own = outcomeOf(
@@ -171,7 +171,11 @@ describe('run', () => {
     const nothing = new NotStartedError('r', 'no worker was free');
     expect(await rejectionOf(manager.run('r', { tick }, () => Promise.reject(nothing)))).toBe(nothing);
     expect(await manager.tryRun('r', { tick }, () => 1)).toEqual({ ran: true, value: 1 });
-    expect(await manager.tryRun('r', { tick }, () => 2)).toMatchObject({ ran: false, reason: 'already-ran', holder: null });
+    expect(await manager.tryRun('r', { tick }, () => 2)).toMatchObject({
+      ran: false,
+      reason: 'already-ran',
+      holder: null,
+    });
     expect(await rejectionOf(manager.run('r', { tick }, () => 2))).toMatchObject({
       code: 'TICK_REFUSED',
       reason: 'already-ran',
@@ -201,7 +205,10 @@ describe('run', () => {
     const second = other();
     await manager.run('a', async () => {
       await manager.run('b', async () => {
-        expect(await rejectionOf(manager.run('a', () => 1))).toMatchObject({ code: 'REENTRANT_ACQUIRE', resource: 'a' });
+        expect(await rejectionOf(manager.run('a', () => 1))).toMatchObject({
+          code: 'REENTRANT_ACQUIRE',
+          resource: 'a',
+        });
         expect(await rejectionOf(second.acquire('a'))).toMatchObject({ code: 'REENTRANT_ACQUIRE' });
         expect(await rejectionOf(manager.acquire('a', { detached: true }))).toMatchObject({ code: 'RESOURCE_BUSY' });
         expect(await manager.run('c', () => 'sibling')).toBe('sibling');

@@ -1,4 +1,4 @@
-import { ConfigError } from '@leasehold/core';
+import type { ConfigError } from '@leasehold/core';
 import { ManualClock } from '@leasehold/core/testing';
 import { describe, expect, test } from 'vitest';
 import { elapsedMs, OwnerClock, reasonOfClosure, timingOf, trustedMs } from '../../src/lease/term.ts';
@@ -46,7 +46,7 @@ describe('timing', () => {
     expect(option(1000, { ...DEFAULTS, callTimeoutMs: 300 })).toBe('accepted');
   });
 
-  test("the slip of seconds for milliseconds is answered with what was meant", () => {
+  test('the slip of seconds for milliseconds is answered with what was meant', () => {
     expect(() => timingOf(30, DEFAULTS)).toThrow(/CONFIG: ttl: is 30 ms, below 100 ms; did you mean '30s'\?/);
   });
 
@@ -86,6 +86,21 @@ describe('the owner clock', () => {
     const stamp = owner.stamp();
     clock.block(1500);
     expect(elapsedMs(owner.since(stamp))).toBe(1500);
+  });
+
+  test('uptime that becomes known later counts from then on', () => {
+    const clock = new ManualClock();
+    const uptimeMs = clock.uptimeMs.bind(clock);
+    let known = false;
+    Object.defineProperty(clock, 'uptimeMs', { value: () => (known ? uptimeMs() : undefined) });
+    const owner = new OwnerClock(clock);
+    const early = owner.stamp();
+    known = true;
+    clock.block(1500);
+    expect(elapsedMs(owner.since(early))).toBe(1500);
+    const late = owner.stamp();
+    clock.suspend(5000);
+    expect(elapsedMs(owner.since(late))).toBe(5000);
   });
 
   test('reads uptime at most once a second while the other clocks agree', () => {

@@ -196,7 +196,8 @@ export function acquireReply(reply: unknown, args: ScriptArgs, request: AcquireR
 
 function refusal(fields: Fields): AcquireReply {
   const reason = fields[2];
-  if (reason !== 'held' && reason !== 'turn' && reason !== 'quarantine') throw new MalformedReply(acquireScript, fields);
+  if (reason !== 'held' && reason !== 'turn' && reason !== 'quarantine')
+    throw new MalformedReply(acquireScript, fields);
   const remainingMs = numberAt(fields, 3) / 1000;
   const position = numberAt(fields, 4);
   const fencingToken = numberAt(fields, 5);

@@ -66,11 +66,7 @@ export function extendArgs(records: readonly string[], items: readonly ExtendIte
   return args;
 }
 
-export function extendReply(
-  reply: unknown,
-  args: ScriptArgs,
-  items: readonly ExtendItem[],
-): readonly ExtendVerdict[] {
+export function extendReply(reply: unknown, args: ScriptArgs, items: readonly ExtendItem[]): readonly ExtendVerdict[] {
   if (typeof reply !== 'string') throw new MalformedReply(extendScript, reply);
   const lines = reply.split('\n');
   if (lines.length !== items.length) throw new MalformedReply(extendScript, reply);
@@ -82,7 +78,12 @@ export function extendReply(
   });
 }
 
-function verdictOf(verdict: string | undefined, what: string | undefined, args: ScriptArgs, index: number): ExtendVerdict {
+function verdictOf(
+  verdict: string | undefined,
+  what: string | undefined,
+  args: ScriptArgs,
+  index: number,
+): ExtendVerdict {
   switch (verdict) {
     case 'extended':
     case 'revoked': {

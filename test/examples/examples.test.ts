@@ -1,0 +1,31 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { expect, inject, test } from 'vitest';
+
+import { startChild } from '../support/child.ts';
+
+const folder = new URL('../../examples/', import.meta.url);
+
+/** What each example prints. */
+const examples: Readonly<Record<string, readonly (string | RegExp)[]>> = {
+  'run.ts': [/^9 pears left, says owner \d{16}$/m],
+  'bullmq-worker.ts': ['customer 1 has paid 2 times', 'customer 2 has paid 2 times', 'all paid'],
+  'cron-task.ts': [/^tick \S+\.000Z, fencing token \d{16}\ntick \S+\.000Z, fencing token \d{16}\ntwo ticks have run$/m],
+  'try-run.ts': ['skipped: held, by elsewhere\nsent to 1000 readers'],
+  'own-fence.ts': ['STALE_TOKEN example/bridge: fence log book refused', '\nfirst watch, second watch\n'],
+  'await-using.ts': ['held: true', 'sends 2026-001\nsends 2026-002\nafter the block: free'],
+};
+
+test.each(Object.entries(examples))('%s does what it says', async (file, printed) => {
+  // A database of their own: other tests use the same names.
+  const env = { LEASEHOLD_REDIS_URL: `${inject('redisUrl')}/9` };
+  await using child = startChild(new URL(file, folder), { env });
+  const exit = await child.exit;
+  for (const line of printed) expect(child.output).toMatch(line);
+  expect(exit).toEqual({ code: 0, signal: null });
+});
+
+test('each example is run here, and short', () => {
+  const files = readdirSync(folder).filter((file) => file.endsWith('.ts'));
+  expect(files.toSorted()).toEqual(Object.keys(examples).toSorted());
+  for (const file of files) expect(readFileSync(new URL(file, folder), 'utf8').split('\n').length).toBeLessThan(60);
+});
