@@ -21,7 +21,7 @@ const worker = new LeasedWorker<Payment>(
     // The qualified name in braces: on a Redis Cluster the data must be in the slot of its fence.
     const key = `{${job.lease.grant.resource}}:payments`;
     // BullMQ delivers at least once. A job that comes again writes the same entry again.
-    await payments.write(job.lease, (tx) => void tx.call('HSET', key, job.id ?? '', `${amount}`));
+    await payments.write(job.lease, (tx) => tx.call('HSET', key, job.id ?? '', amount));
     console.log(`customer ${customer} has paid ${await redis.hlen(key)} times`);
   },
   { connection, concurrency: 10, lease: { resource: (job) => `customer:${job.data.customer}`, fences: [payments] } },

@@ -10,7 +10,7 @@ const leases = new LeaseManager({ store: redisStore(redis, { prefix: 'shop' }) }
 await leases.run('pears', { fences: [stock] }, async (lease) => {
   const pears = Number((await redis.get('{shop/pears}:left')) ?? 10);
   // Refused if this run was paused for so long that another one has begun.
-  await stock.write(lease, (tx) => void tx.call('SET', '{shop/pears}:left', `${pears - 1}`));
+  await stock.write(lease, (tx) => tx.call('SET', '{shop/pears}:left', pears - 1));
   console.log(`${pears - 1} pears left, says owner ${lease.fencingToken}`);
 });
 

@@ -35,7 +35,7 @@ export function openLedger({ url, prefix, fenced }: Omit<Setting, 'name'>): Ledg
   async function send(lease: Lease, command: string, ...args: readonly string[]): Promise<void> {
     // With `lease` instead of its grant the fence would look at this process's clocks once more, and a writer that woke up
     // too late would not even send. A pause can come after that look as well, so here the fence has to decide alone.
-    if (fenced) await fence.write(lease.grant, (tx) => void tx.call(command, ...args));
+    if (fenced) await fence.write(lease.grant, (tx) => tx.call(command, ...args));
     else await redis.call(command, ...args);
   }
 

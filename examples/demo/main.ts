@@ -110,8 +110,11 @@ if (options.help) {
   console.log(HELP);
 } else {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    // The processes end with this one.
-    process.once(signal, () => process.exit(128 + constants.signals[signal]));
+    process.once(signal, () => {
+      // The processes end with this one.
+      console.log('\nInterrupted.');
+      process.exit(128 + constants.signals[signal]);
+    });
   }
   const url = process.env.LEASEHOLD_REDIS_URL ?? 'redis://127.0.0.1:6379';
   process.exitCode = (await demo(url, options)) ? 0 : 1;

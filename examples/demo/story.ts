@@ -173,7 +173,7 @@ export class Story implements FleetListener {
         return;
       case 'read':
         timeline.add(
-          `${this.#takesOver(report)}${report.job}: reads ${report.before.balance}, is to add ${report.amount}`,
+          `${this.#takesOver(report)}${report.job}: reads ${report.before.balance}, will add ${report.amount}`,
           entry,
         );
         return;
@@ -187,19 +187,18 @@ export class Story implements FleetListener {
         this.#orphan = report.account;
         timeline.add(`${report.job}: checks its lease; before it writes: SIGSTOP`, { ...entry, tone: 'loud' });
         return;
-      case 'woken':
+      case 'woken': {
         this.#stopped = { name, forMs: report.stoppedMs };
-        timeline.add(
-          `wakes up after ${seconds(report.stoppedMs)}; its check said: ${report.wasHeld ? 'held' : 'not held'}; writes`,
-          entry,
-        );
+        const said = report.wasHeld ? 'held' : 'lost';
+        timeline.add(`wakes up after ${seconds(report.stoppedMs)}; its check said ${said}, so it writes`, entry);
         return;
+      }
       case 'written':
         this.#written(entry, report);
         return;
       case 'refused':
         this.#refusals++;
-        timeline.add(`${report.job}: REFUSED by the fence, which has seen ${timeline.short(report.highest)}`, {
+        timeline.add(`${report.job}: REFUSED by the fence, which has admitted ${timeline.short(report.highest)}`, {
           ...entry,
           tone: 'good',
         });

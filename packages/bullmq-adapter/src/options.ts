@@ -1,5 +1,14 @@
-import { ConfigError, type AcquireOptions, type Lease, type LeaseManager } from '@leasehold/core';
+import {
+  ConfigError,
+  parseDuration,
+  parseOptions,
+  type AcquireOptions,
+  type Fence,
+  type Lease,
+  type LeaseManager,
+} from '@leasehold/core';
 import type { Job, WorkerOptions } from 'bullmq';
+import { z } from 'zod';
 import { checkResource } from './resource.ts';
 
 /** A job in the hands of its processor. `lease` is not enumerable; it is missing where `resource` gave null. */
@@ -53,14 +62,40 @@ export interface LeaseSettings {
   readonly acquire: Pick<AcquireOptions, 'ttl' | 'fences' | 'activate' | 'maxHold'>;
 }
 
-const NAMES: Readonly<Record<keyof LeaseOptions, true>> = {
-  resource: true,
-  manager: true,
-  ttl: true,
-  fences: true,
-  activate: true,
-  maxHold: true,
-};
+type Acquire = LeaseSettings['acquire'];
+
+const fence = z.custom<Fence>(
+  (value) => typeof value === 'object' && value !== null && typeof (value as Partial<Fence>).activate === 'function',
+  'must be a fence',
+);
+
+const manager = z.custom<LeaseManager>(
+  (value) => typeof (value as Partial<LeaseManager> | null)?.tryRun === 'function',
+  'must be a LeaseManager',
+);
+
+function duration(option: string): z.ZodType<number> {
+  return z.unknown().transform((value) => parseDuration(option, value));
+}
+
+function leaseSchema(path: string) {
+  return z.strictObject({
+    resource: z.unknown().transform((resource) => {
+      if (typeof resource !== 'function') checkResource(`${path}.resource`, resource);
+      return resource as ResourceOption;
+    }),
+    manager: manager.optional(),
+    // The manager has more rules for it; this much is wrong everywhere.
+    ttl: duration(`${path}.ttl`)
+      .refine((ms) => ms >= 100 && ms <= 86_400_000, "must be 100 ms to 24 h; a text such as '30s' has its unit")
+      .optional(),
+    fences: z.array(fence, 'must be an array of fences').optional(),
+    activate: z.enum(['before', 'on-write'], "must be 'before' or 'on-write'").optional(),
+    maxHold: duration(`${path}.maxHold`)
+      .refine((ms) => ms >= 1, 'must be at least 1 ms')
+      .optional(),
+  });
+}
 
 /** Throws `ConfigError` naming the option as the caller wrote it: `path` is where the options stand. */
 export function parseLeaseOptions<D, R, N extends string>(
@@ -73,15 +108,9 @@ export function parseLeaseOptions<D, R, N extends string>(
       'is missing; say what has one owner: { resource: (job) => `customer:${job.data.customerId}` }',
     );
   }
-  for (const name of Object.keys(options)) {
-    if (!Object.hasOwn(NAMES, name))
-      throw new ConfigError(`${path}.${name}`, 'is not an option here; check the spelling');
-  }
-  const { resource, manager, ...acquire } = options;
-  if (typeof resource !== 'function') checkResource(`${path}.resource`, resource);
-  if (manager !== undefined && typeof (manager as Partial<LeaseManager>).tryRun !== 'function') {
-    throw new ConfigError(`${path}.manager`, 'must be a LeaseManager');
-  }
-  // From here on a job is just a job.
-  return { resource: resource as ResourceOption, manager, acquire };
+  const schema = z.strictObject({ [path]: leaseSchema(path) });
+  const { resource, manager, ...given } = parseOptions(schema, { [path]: options })[path] as z.infer<
+    ReturnType<typeof leaseSchema>
+  >;
+  return { resource, manager, acquire: given as Acquire };
 }

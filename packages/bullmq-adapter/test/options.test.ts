@@ -20,6 +20,12 @@ describe('options of a LeasedWorker', () => {
     ['lease.resource', { lease: { resource: 'customer:undefined' } }],
     ['lease.manager', { lease: { resource: 'reports', manager: {} } }],
     ['lease.resources', { lease: { resource: 'reports', resources: [] } }],
+    ['lease.ttl', { lease: { resource: 'reports', ttl: 30 } }],
+    ['lease.ttl', { lease: { resource: 'reports', ttl: '30sec' } }],
+    ['lease.maxHold', { lease: { resource: 'reports', maxHold: 0 } }],
+    ['lease.fences', { lease: { resource: 'reports', fences: {} } }],
+    ['lease.fences.0', { lease: { resource: 'reports', fences: [{}] } }],
+    ['lease.activate', { lease: { resource: 'reports', activate: 'never' } }],
     ['lease.whenBusy', { lease: { resource: 'reports', whenBusy: 'delay' } }],
     ['maxStartedAttempts', { lease: { resource: 'reports' }, maxStartedAttempts: 3 }],
   ])('refuses %s', (option, options) => {

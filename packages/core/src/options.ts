@@ -83,6 +83,8 @@ export interface ManagerSettings {
   readonly timingOptions: TimingOptions;
   readonly activateTimeoutMs: number | undefined;
   readonly maxHoldMs: number;
+  /** Those of an acquisition without options of its own. */
+  readonly plain: AcquireSettings;
 }
 
 /** Options of one acquisition after checking. */
@@ -224,6 +226,7 @@ export function parseManagerOptions(options: LeaseManagerOptions): ManagerSettin
     if (given.logger === undefined) process.emitWarning(advice, { type: 'LeaseholdWarning' });
     else logger.warn({ ttlMs: timing.ttlMs, refreshRatio: given.refreshRatio }, advice);
   }
+  const maxHoldMs = given.maxHold ?? Infinity;
   return {
     store: given.store,
     clock: given.clock ?? systemClock,
@@ -232,8 +235,22 @@ export function parseManagerOptions(options: LeaseManagerOptions): ManagerSettin
     timing,
     timingOptions,
     activateTimeoutMs: given.activateTimeout,
-    maxHoldMs: given.maxHold ?? Infinity,
+    maxHoldMs,
+    plain: {
+      timing,
+      signal: undefined,
+      fences: [],
+      onWrite: false,
+      maxHoldMs,
+      activateTimeoutMs: given.activateTimeout ?? defaultActivateTimeoutMs(timing.ttlMs),
+      tick: undefined,
+      detached: false,
+    },
   };
+}
+
+function defaultActivateTimeoutMs(ttlMs: number): number {
+  return Math.min(ttlMs, 10_000);
 }
 
 function adviceOn(ttlMs: number, refreshRatio: number): string[] {
@@ -249,31 +266,31 @@ function adviceOn(ttlMs: number, refreshRatio: number): string[] {
 }
 
 export function parseAcquireOptions(options: AcquireOptions | undefined, manager: ManagerSettings): AcquireSettings {
-  const given = options === undefined ? undefined : parseOptions(acquireSchema, options);
+  if (options === undefined) return manager.plain;
+  const { ttl, signal, activate, maxHold, tick, detached, fences: given = [] } = parseOptions(acquireSchema, options);
   const timing =
-    given?.ttl === undefined || given.ttl === manager.timing.ttlMs
-      ? manager.timing
-      : timingOf(given.ttl, manager.timingOptions);
-  const fences = [...(given?.fences ?? [])].sort((a, b) => (a.name < b.name ? -1 : 1));
+    ttl === undefined || ttl === manager.timing.ttlMs ? manager.timing : timingOf(ttl, manager.timingOptions);
+  const fences = [...given].sort((a, b) => (a.name < b.name ? -1 : 1));
   for (const [index, { name }] of fences.entries()) {
-    if (name === fences[index + 1]?.name)
+    if (name === fences[index + 1]?.name) {
       throw new ConfigError('fences', `two of them are named '${name}'; give each its own name`);
+    }
   }
   return {
     timing,
-    signal: given?.signal,
+    signal,
     fences,
-    onWrite: given?.activate === 'on-write',
-    maxHoldMs: given?.maxHold ?? manager.maxHoldMs,
-    activateTimeoutMs: manager.activateTimeoutMs ?? Math.min(timing.ttlMs, 10_000),
-    tick: given?.tick && {
-      job: given.tick.job,
-      at: given.tick.at,
-      startingDeadlineMs: given.tick.startingDeadline ?? 300_000,
-      maxAheadMs: given.tick.maxAhead ?? 2000,
-      retry: given.tick.retry,
+    onWrite: activate === 'on-write',
+    maxHoldMs: maxHold ?? manager.maxHoldMs,
+    activateTimeoutMs: manager.activateTimeoutMs ?? defaultActivateTimeoutMs(timing.ttlMs),
+    tick: tick && {
+      job: tick.job,
+      at: tick.at,
+      startingDeadlineMs: tick.startingDeadline ?? 300_000,
+      maxAheadMs: tick.maxAhead ?? 2000,
+      retry: tick.retry,
     },
-    detached: given?.detached ?? false,
+    detached: detached ?? false,
   };
 }
 

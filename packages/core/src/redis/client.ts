@@ -97,10 +97,14 @@ export function describeSource(source: RedisSource): string {
     const nodes = ((source as IoredisCluster).startupNodes ?? []).map((node) => describeAddress(node));
     return `redis cluster ${nodes.join(',')}`;
   }
-  const options: Readonly<Record<string, unknown>> = isClient(source) ? source.options : source;
-  if (Array.isArray(options['sentinels'])) return `redis sentinel ${String(options['name'])}`;
-  const db = options['db'] === undefined || options['db'] === 0 ? '' : `/${String(options['db'])}`;
-  return `redis ${describeAddress(options)}${db}`;
+  const options = (isClient(source) ? source.options : source) as {
+    readonly sentinels?: unknown;
+    readonly name?: unknown;
+    readonly db?: unknown;
+  };
+  const { sentinels, name, db } = options;
+  if (Array.isArray(sentinels)) return `redis sentinel ${typeof name === 'string' ? name : ''}`;
+  return `redis ${describeAddress(options)}${typeof db === 'number' && db !== 0 ? `/${db}` : ''}`;
 }
 
 function describeAddress(node: unknown): string {

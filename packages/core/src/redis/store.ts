@@ -1,4 +1,5 @@
 import { systemClock, type Clock } from '../clock.ts';
+import { parseDuration, type Duration } from '../duration.ts';
 import { ConfigError, type LeaseholdError } from '../errors.ts';
 import { checkJobName, checkPrefix, checkResourceName } from '../names.ts';
 import type {
@@ -26,8 +27,8 @@ import { releaseArgs, releaseReply, releaseScript } from './scripts/release.ts';
 export interface RedisStoreOptions {
   /** The namespace: the first part of every key, and of every qualified name. Default `leasehold`. */
   readonly prefix?: string | undefined;
-  /** How long calls wait for the first connection, and each connection for the server's first answer. Milliseconds, default 5000. */
-  readonly connectTimeoutMs?: number | undefined;
+  /** How long calls wait for the first connection, and each connection for the server's first answer. Default 5 s. */
+  readonly connectTimeout?: Duration | undefined;
   readonly clock?: Clock | undefined;
 }
 
@@ -47,10 +48,11 @@ export class RedisLeaseStore implements LeaseStore {
   readonly #connection: RedisConnection;
 
   constructor(connection: RedisSource, options: RedisStoreOptions = {}) {
-    const { prefix = 'leasehold', connectTimeoutMs = 5000, clock = systemClock } = options;
+    const { prefix = 'leasehold', connectTimeout = '5s', clock = systemClock } = options;
     checkPrefix('prefix', prefix);
     checkSource(connection);
-    if (!(connectTimeoutMs > 0)) throw new ConfigError('connectTimeoutMs', `${connectTimeoutMs} is not above 0 ms`);
+    const connectTimeoutMs = parseDuration('connectTimeout', connectTimeout);
+    if (connectTimeoutMs === 0) throw new ConfigError('connectTimeout', 'is 0; calls need a moment to connect');
     this.namespace = prefix;
     this.description = describeSource(connection);
     this.#connection = new RedisConnection(connection, this.description, { connectTimeoutMs, clock });

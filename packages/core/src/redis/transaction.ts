@@ -1,0 +1,74 @@
+import { ConfigError } from '../errors.ts';
+
+/** What a command of a fenced write will have answered. */
+export interface Handle<T = unknown> {
+  /**
+   * The reply: strings, whole numbers, null and lists of these, as Redis gives them to scripts. Throws `ConfigError` until
+   * the write has resolved, and for ever if it was refused.
+   */
+  readonly value: T;
+}
+
+/** What the body of a fenced write sees. */
+export interface RedisTx {
+  /**
+   * Adds a command to the write. It is carried out after the body, together with the guard, so its reply comes in a handle
+   * and not in a promise: awaiting it inside the body would wait for the body itself. Throws `ConfigError` after the body.
+   */
+  call<T = unknown>(command: string, ...args: readonly (string | number)[]): Handle<T>;
+}
+
+class Reply<T> implements Handle<T> {
+  #value: { readonly of: T } | undefined;
+  readonly #command: string;
+
+  constructor(command: string) {
+    this.#command = command;
+  }
+
+  settle(value: T): void {
+    this.#value = { of: value };
+  }
+
+  get value(): T {
+    if (this.#value === undefined) {
+      throw new ConfigError(
+        'value',
+        `the reply to ${this.#command} is not there yet: the commands of a fenced write run when its body has returned; read .value after \`await fence.write(…)\``,
+      );
+    }
+    return this.#value.of;
+  }
+}
+
+/** The commands that the body of one write has asked for. */
+export class Transaction implements RedisTx {
+  readonly commands: string[][] = [];
+  readonly #replies: { settle(value: unknown): void }[] = [];
+  #over = false;
+
+  call<T = unknown>(command: string, ...args: readonly (string | number)[]): Handle<T> {
+    if (this.#over) throw new ConfigError('tx', 'this write is over; use tx only inside its body, and await all of it');
+    for (const arg of args) {
+      if (typeof arg !== 'string' && typeof arg !== 'number') {
+        throw new ConfigError('tx.call', `an argument of ${command} is a ${typeof arg}; give strings or numbers`);
+      }
+    }
+    const reply = new Reply<T>(command);
+    this.commands.push([command, ...args.map(String)]);
+    this.#replies.push(reply);
+    return reply;
+  }
+
+  async run<T>(body: (tx: RedisTx) => T | Promise<T>): Promise<T> {
+    try {
+      return await body(this);
+    } finally {
+      this.#over = true;
+    }
+  }
+
+  settle(values: readonly unknown[]): void {
+    for (const [index, reply] of this.#replies.entries()) reply.settle(values[index]);
+  }
+}

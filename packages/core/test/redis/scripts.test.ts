@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest';
+
+import { ForeignKeyError } from '../../src/errors.ts';
+import { keyOf, MalformedReply, script, withText } from '../../src/redis/script.ts';
+import { acquireArgs, acquireReply } from '../../src/redis/scripts/acquire.ts';
+import { cancelArgs, cancelReply } from '../../src/redis/scripts/cancel.ts';
+import { extendArgs, extendReply } from '../../src/redis/scripts/extend.ts';
+import { readArgs, readReply } from '../../src/redis/scripts/read.ts';
+import { releaseArgs, releaseReply } from '../../src/redis/scripts/release.ts';
+import type { AcquireRequest, ExtendItem, ReleaseRequest } from '../../src/store/store.ts';
+
+const record = 'shop:{reports}';
+const request: AcquireRequest = {
+  resource: 'reports',
+  leaseId: 'abc',
+  ttlMs: 30_000,
+  mode: 'try',
+  owner: { line: 'web-1 pid 7', json: '{"pid":7}' },
+  channel: '',
+  floor: 0,
+  replaces: '',
+  waitRefreshMs: 10_000,
+  quarantineMs: 0,
+};
+const release: ReleaseRequest = { resource: 'reports', leaseId: 'abc', outcome: 'done', floor: 0 };
+const tick = { job: 'nightly', at: 1_700_000_000_000, startingDeadlineMs: 300_000, maxAheadMs: 2000, retry: true };
+
+describe('acquire', () => {
+  const args = acquireArgs(record, request);
+  const reply = (text: string) => acquireReply(text, args, request);
+
+  test('sends strings in fixed places, the tick as a further key', () => {
+    expect(args.slice(1)).toEqual([
+      ...['5', record, `${record}:q`, `${record}:w`, `${record}:p`, `${record}:log`],
+      ...['abc', 'web-1 pid 7', '{"pid":7}', '30000', 'try', '', '0', '', '10000', '0'],
+    ]);
+    const withTick = acquireArgs(record, { ...request, tick });
+    expect(withTick[1]).toBe('6');
+    expect(keyOf(withTick, 6)).toBe(`${record}:tick:nightly`);
+    expect(withTick.slice(-4)).toEqual(['1700000000000', '300000', '2000', '1']);
+  });
+
+  test('decodes every reply', () => {
+    expect(reply('abc granted 0 1764400000000000 29999500 1')).toEqual({
+      kind: 'granted',
+      fencingToken: 1_764_400_000_000_000,
+      remainingMs: 29_999.5,
+      again: true,
+    });
+    expect(reply('abc no 0 held 1500 -1 17 web-1 pid 7 since 02:41:07Z')).toEqual({
+      kind: 'busy',
+      reason: 'held',
+      holder: { owner: 'web-1 pid 7 since 02:41:07Z', fencingToken: 17 },
+      remainingMs: 1.5,
+    });
+    expect(reply('abc no 1 turn 50000 3 0 ')).toEqual({
+      kind: 'queued',
+      reason: 'turn',
+      holder: null,
+      remainingMs: 50,
+      position: 3,
+    });
+    expect(reply('abc tick 0 clock-ahead 2500')).toEqual({ kind: 'tick', reason: 'clock-ahead', aheadMs: 2.5 });
+    expect(reply('abc spent 0')).toEqual({ kind: 'spent' });
+    expect(reply('abc cancelled 0')).toEqual({ kind: 'cancelled' });
+    expect(reply('abc out-of-range 0 99')).toEqual({ kind: 'out-of-range', fencingToken: 99 });
+    expect(() => reply('abc foreign 0 2 string')).toThrow(ForeignKeyError);
+    expect(() => reply('abc foreign 0 2 string')).toThrow('shop:{reports}:q holds a string');
+  });
+
+  test('believes nothing that is not an answer to this leaseId', () => {
+    for (const text of ['abd spent 0', 'abcd spent 0', 'abc', 'abc what 0', 'abc no 0 why 1 -1 0 ']) {
+      expect(() => reply(text)).toThrow(MalformedReply);
+    }
+    expect(() => reply('abc granted 0 many 1 0')).toThrow(RangeError);
+    expect(() => acquireReply(null, args, request)).toThrow(MalformedReply);
+  });
+});
+
+test('release and cancel', () => {
+  expect(releaseArgs(record, release).slice(1)).toEqual([
+    ...['5', record, `${record}:q`, `${record}:w`, `${record}:p`, `${record}:log`, 'abc', 'done', '0'],
+  ]);
+  const args = releaseArgs(record, { ...release, job: 'nightly' });
+  expect(keyOf(args, 6)).toBe(`${record}:tick:nightly`);
+  expect(releaseReply('abc released 2', args, release)).toEqual({ kind: 'released' });
+  expect(releaseReply('abc lost 0 superseded', args, release)).toEqual({ kind: 'lost', reason: 'superseded' });
+  expect(() => releaseReply('abc lost 0 boredom', args, release)).toThrow(MalformedReply);
+  expect(() => releaseReply('abc foreign 0 6 list', args, release)).toThrow('tick:nightly holds a list');
+
+  const cancel = { ...release, tombstoneMs: 60_000 };
+  expect(cancelArgs(record, cancel).slice(-4)).toEqual(['abc', 'done', '0', '60000']);
+  expect(cancelReply('abc ended 0', args, cancel)).toEqual({ kind: 'ended' });
+  expect(cancelReply('abc nothing 0', args, cancel)).toEqual({ kind: 'nothing' });
+});
+
+test('extend: a line that makes no sense leaves its lease unknown and harms no other', () => {
+  const items: ExtendItem[] = ['a', 'b', 'c', 'd', 'e', 'f'].map((leaseId) => ({ resource: leaseId, leaseId, ttlMs: 1000 }));
+  const args = extendArgs(items.map(({ resource }) => `shop:{${resource}}`), items);
+  expect(args.slice(1, 4)).toEqual(['6', 'shop:{a}', 'shop:{b}']);
+  expect(args.slice(-2)).toEqual(['f', '1000']);
+  const reply = ['a extended 1000000', 'b revoked 500', 'c lost missing', 'd foreign', 'x extended 5', 'f extended ?'];
+  expect(extendReply(reply.join('\n'), args, items)).toEqual([
+    { verdict: 'extended', remainingMs: 1000 },
+    { verdict: 'revoked', remainingMs: 0.5 },
+    { verdict: 'lost', reason: 'missing' },
+    { verdict: 'foreign', key: 'shop:{d}' },
+    { verdict: 'unknown' },
+    { verdict: 'unknown' },
+  ]);
+  expect(() => extendReply('a extended 1000000', args, items)).toThrow(MalformedReply);
+});
+
+test('read', () => {
+  const args = readArgs(record);
+  expect(readReply(['none'], args, 'reports')).toBeNull();
+  expect(() => readReply(['foreign', '1', 'hash'], args, 'reports')).toThrow('holds a hash that is not ours');
+  expect(() => readReply(['record', '1', '0'], args, 'reports')).toThrow(MalformedReply);
+  const values = ['', '{"pid":7}', 'abc', '17', '1000', '1', '2', '3', '4', '', 'web-1 pid 7', '16', '3', 'released'];
+  expect(readReply(['record', '5', '2', ...values], args, 'reports')).toEqual({
+    state: 'free',
+    owner: '',
+    ownerJson: '',
+    leaseId: 'abc',
+    fencingToken: 17,
+    ttlMs: 1000,
+    acquiredUs: 1,
+    extendedUs: 2,
+    expiresUs: 3,
+    extensions: 4,
+    revoked: false,
+    previous: { owner: 'web-1 pid 7', fencingToken: 16, endUs: 3, reason: 'released' },
+    waiting: 2,
+    nowUs: 5,
+  });
+});
+
+test('a script is known by its SHA, and sent with its text where it is not known', () => {
+  const called = script('one', 'return 1');
+  expect(called.sha).toBe('e0e1f9fabfc9d4800c877a703b823ac0578ff8db');
+  expect(withText(called, [called.sha, '0', 'x'])).toEqual(['return 1', '0', 'x']);
+});
