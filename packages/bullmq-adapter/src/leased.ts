@@ -21,6 +21,7 @@ export function leased<D = any, R = any, N extends string = string>(
   const { manager } = settings;
   if (manager === undefined)
     throw new ConfigError('options.manager', 'is missing; a processor has no connection to make one from');
+  manager.checkOptions(settings.acquire);
   const runs = new Runs(manager, settings, nobody, never);
   // Three parameters, or BullMQ makes no signal.
   return (job, token, signal) => {

@@ -55,13 +55,14 @@ export function withLease<Base extends WorkerClass>(
       checkOptions(options);
       const given = settings.manager ?? defaults.manager;
       const shared = given === undefined ? shareManager(options.connection) : undefined;
+      const manager = given ?? (shared as NonNullable<typeof shared>).manager;
+      manager.checkOptions(settings.acquire);
 
       super(name, withThreeParameters(processor), options, ...rest);
 
       const closing = new AbortController();
       this.on('closing', () => closing.abort());
       this.#leaveManager = shared?.join() ?? (() => Promise.resolve());
-      const manager = given ?? (shared as NonNullable<typeof shared>).manager;
       this.#runs = new Runs(manager, settings, new WorkerEvents(this), closing.signal);
       this.on('lockRenewalFailed', (jobIds) => this.#runs.lockRenewalFailed(jobIds));
     }

@@ -32,6 +32,13 @@ describe('options of a LeasedWorker', () => {
     expect(make(options)).toThrow(expect.objectContaining({ code: 'CONFIG', option }));
   });
 
+  it("refuses what the manager's timing does not allow, before it connects", () => {
+    const slow = new LeaseManager({ store: new MemoryLeaseStore(), callTimeout: '1s' });
+    const lease = { resource: 'reports', manager: slow, ttl: '1s' };
+    expect(make({ lease })).toThrow(expect.objectContaining({ code: 'CONFIG', option: 'callTimeout' }));
+    expect(() => leased(processor, lease as never)).toThrow(/callTimeout/);
+  });
+
   it.each([[undefined], [null], ['processor.js'], [new URL('file:///processor.js')]])(
     'refuses %s as a processor',
     (its) => {

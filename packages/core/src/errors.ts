@@ -90,12 +90,19 @@ export class LeaseholdError extends Error {
    * across two installed copies of the package and through wrappers such as those of ORMs.
    */
   static is(error: unknown, code?: ErrorCode): boolean {
+    return LeaseholdError.find(error, code) !== undefined;
+  }
+
+  /** The Leasehold error that `is` found. */
+  static find(error: unknown, code?: ErrorCode): LeaseholdError | undefined {
     const seen = new Set<unknown>();
     for (let at = error; at instanceof Error && !seen.has(at); at = at.cause) {
       seen.add(at);
-      if (brand in at && (code === undefined || (at as unknown as LeaseholdError).code === code)) return true;
+      if (brand in at && (code === undefined || (at as unknown as LeaseholdError).code === code)) {
+        return at as unknown as LeaseholdError;
+      }
     }
-    return false;
+    return undefined;
   }
 }
 
@@ -296,6 +303,11 @@ export class FenceNotActivatedError extends LeaseholdError {
     );
     this.fence = fence;
   }
+}
+
+/** The refusal of a fence in `error` or its chain of `cause`. */
+export function findStale(error: unknown): StaleTokenError | undefined {
+  return LeaseholdError.find(error, 'STALE_TOKEN') as StaleTokenError | undefined;
 }
 
 /** A fence gave no answer, or could not give one. */

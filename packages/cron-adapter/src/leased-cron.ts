@@ -72,6 +72,7 @@ export function leasedCron(options: LeasedCronOptions): LeasedCron {
     }
     const settings = parseTaskOptions(taskOptions);
     const { name } = settings;
+    manager.checkOptions(settings.lease);
     if (tasks.has(name)) throw new ConfigError('name', `'${name}' is the name of another task here; each has its own`);
     const leased = new LeasedTask(manager, expression, task, settings);
     tasks.set(name, leased);

@@ -112,7 +112,11 @@ describe('leasedCron', () => {
     void task.destroy();
     void cron.createTask('* * * * *', () => {}, { name: 'one' }).destroy();
     expect(() => cron.createTask('99 * * * *', () => {}, { name: 'two' })).toThrow('invalid expression');
-    // The name was not used up by the failure.
+    // What the manager cannot work with shows here, not at the first tick.
+    expect(() => cron.createTask('* * * * *', () => {}, { name: 'two', lease: { ttl: 20 } })).toThrow(
+      /ttl: is 20 ms, below 100 ms/,
+    );
+    // The name was not used up by the failures.
     void cron.createTask('* * * * *', () => {}, { name: 'two' }).destroy();
   });
 });

@@ -11,7 +11,7 @@
  * `FenceNotActivatedError`, `LeaseLostError`, `ConfigError`) or with what the caller's own body threw.
  */
 
-import { ConfigError, FenceNotActivatedError, LeaseholdError, type StaleTokenError } from '../errors.ts';
+import { ConfigError, FenceNotActivatedError, findStale, type StaleTokenError } from '../errors.ts';
 
 /** All that a fence needs to know of a lease. Plain data: it can travel to another process or over HTTP. */
 export interface Grant {
@@ -107,9 +107,8 @@ export function grantForWrite(fence: Fence, grant: Grant | Holding): Grant {
 
 /** Tells the lease that a fence refused it, if `error` says so and there is a lease; returns `error` for rethrowing. */
 export function reportRefusal(grant: Grant | Holding, error: unknown): unknown {
-  if (isHolding(grant) && LeaseholdError.is(error, 'STALE_TOKEN')) {
-    grant.holding.refused(error as StaleTokenError);
-  }
+  const stale = findStale(error);
+  if (stale !== undefined && isHolding(grant)) grant.holding.refused(stale);
   return error;
 }
 

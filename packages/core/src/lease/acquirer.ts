@@ -1,12 +1,12 @@
 import {
   FenceUnavailableError,
+  findStale,
   LeaseholdError,
   ManagerClosedError,
   ReentrantAcquireError,
   RunCancelledError,
   StoreUnavailableError,
   TokenOutOfRangeError,
-  type StaleTokenError,
 } from '../errors.ts';
 import type { Fence } from '../fence/fence.ts';
 import { qualify } from '../names.ts';
@@ -198,7 +198,7 @@ export class Acquirer {
         tenure.fences = settings.fences;
         return tenure;
       } catch (error) {
-        if (!LeaseholdError.is(error, 'STALE_TOKEN') || replaced) {
+        if (findStale(error) === undefined || replaced) {
           await this.#releaser.release(tenure, 'not-started');
           throw error;
         }
@@ -218,11 +218,11 @@ export class Acquirer {
       const activation = Promise.resolve().then(() => fence.activate(tenure.grant));
       result = await within(this.#context.clock, activation, settings.activateTimeoutMs);
     } catch (error) {
-      if (LeaseholdError.is(error, 'STALE_TOKEN')) {
-        const stale = error as StaleTokenError;
+      const stale = findStale(error);
+      if (stale !== undefined) {
         tenure.floor = Math.max(tenure.floor, stale.highest.fencingToken);
         this.#context.announcer.refused(tenure, stale);
-        throw error;
+        throw stale;
       }
       throw error instanceof LeaseholdError ? error : unavailable('activation failed', error);
     }

@@ -1,4 +1,4 @@
-import { ConfigError, LeaseLostError, ManagerClosedError, NotStartedError } from '../errors.ts';
+import { ConfigError, findStale, LeaseLostError, ManagerClosedError, NotStartedError } from '../errors.ts';
 import { ManagerEmitter } from '../events.ts';
 import {
   parseAcquireOptions,
@@ -136,6 +136,11 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     return { acquired: true, lease, [Symbol.asyncDispose]: () => lease[Symbol.asyncDispose]() };
   }
 
+  /** Throws `ConfigError` for options that no acquisition of this manager could use. For adapters, before the first one. */
+  checkOptions(options: AcquireOptions): void {
+    parseAcquireOptions(options, this.#context.settings);
+  }
+
   /**
    * What the store knows of a resource, null if it has no record. For people and for logs: it may be outdated when it
    * arrives. Rejects when the store cannot be asked; that is never "free".
@@ -203,6 +208,10 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     } catch (error) {
       failed = true;
       failure = error;
+      // Of a write by the bare grant, which has no lease behind it to tell.
+      const stale = findStale(error);
+      if (stale?.fencingToken === tenure.grant.fencingToken && stale.resource === tenure.grant.resource)
+        tenure.refuse(stale);
     }
     // Decided here, at the instant the body has settled, whatever the release may say later.
     const held = tenure.isHeld();

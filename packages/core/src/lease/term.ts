@@ -148,14 +148,15 @@ export function elapsedMs(elapsed: Elapsed): number {
 }
 
 /**
- * Why the window is closed, given that it is: by the wall clock alone (stepped), or because time passed, with or without
- * an extend that had no answer.
+ * Why the window is closed, given that it is: because the wall clock was stepped, or because time passed, with or without
+ * an extend that had no answer. Two clocks of one machine may differ a little without a step.
  */
 export function reasonOfClosure(
   elapsed: Elapsed,
   windowMs: number,
   unanswered: boolean,
 ): 'clock-step' | 'store-unreachable' | 'expired' {
-  if (Math.max(elapsed.monotonicMs, elapsed.uptimeMs) < windowMs) return 'clock-step';
+  const passedMs = Math.max(elapsed.monotonicMs, elapsed.uptimeMs);
+  if (passedMs < windowMs && elapsed.wallMs - passedMs >= CLOCKS_DISAGREE_MS) return 'clock-step';
   return unanswered ? 'store-unreachable' : 'expired';
 }

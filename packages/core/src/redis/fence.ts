@@ -1,13 +1,6 @@
 import { systemClock, type Clock } from '../clock.ts';
 import { ConfigError, FenceUnavailableError, StaleTokenError, TokenOutOfRangeError } from '../errors.ts';
-import {
-  grantForWrite,
-  grantOf,
-  reportRefusal,
-  type Fence,
-  type Grant,
-  type Holding,
-} from '../fence/fence.ts';
+import { grantForWrite, grantOf, reportRefusal, type Fence, type Grant, type Holding } from '../fence/fence.ts';
 import { isClient, keysOfCommand, type IoredisClient } from './client.ts';
 import { Deadlines, type Due } from './deadlines.ts';
 import { isErrorReply, isNoScript, withoutCommand } from './failure.ts';
@@ -108,7 +101,8 @@ export class RedisFence implements Fence<RedisTx> {
     // Nothing is awaited between the check of the lease and the send.
     const asked = grantForWrite(this, grant);
     const reply = await this.#run(writeScript, writeArgs(key, asked, keys, tx.commands), asked.resource);
-    if (reply[0] === 'failed') throw new FencedCommandError(asked.resource, tx.commands, Number(reply[1]), String(reply[2]));
+    if (reply[0] === 'failed')
+      throw new FencedCommandError(asked.resource, tx.commands, Number(reply[1]), String(reply[2]));
     if (reply[0] !== 'done') throw reportRefusal(grant, this.#refusal(reply, asked.resource, asked.fencingToken));
     tx.settle(reply[1] as unknown[]);
     return value;
@@ -156,8 +150,7 @@ export class RedisFence implements Fence<RedisTx> {
     return new Promise((resolve, reject) => {
       const due: Due = {
         slot: -1,
-        expire: () =>
-          reject(this.#unavailable(resource, `no answer to ${called.name} within ${this.#timeoutMs} ms`)),
+        expire: () => reject(this.#unavailable(resource, `no answer to ${called.name} within ${this.#timeoutMs} ms`)),
       };
       this.#deadlines.put(due, this.#timeoutMs);
       const failed = (error: unknown): void => {

@@ -10,10 +10,7 @@ const FLAGGED = '#!lua flags=no-writes\nreturn 1';
  * with what the server said (no rights, loading, …).
  */
 export async function probe(own: OwnClient, where: string): Promise<void> {
-  const [info, flagged] = await Promise.allSettled([
-    own.send('info', ['server']),
-    own.send('eval', [FLAGGED, '0']),
-  ]);
+  const [info, flagged] = await Promise.allSettled([own.send('info', ['server']), own.send('eval', [FLAGGED, '0'])]);
   const version = info.status === 'fulfilled' ? /redis_version:(\d+)\.\S*/.exec(String(info.value)) : null;
   if (version !== null && Number(version[1]) < 7) throw tooOld(where, version[0].slice('redis_version:'.length));
   if (flagged.status === 'fulfilled') return;

@@ -99,6 +99,25 @@ describe('fences of an acquisition', () => {
     expect(await rejectionOf(ledger.activate('42' as never))).toMatchObject({ code: 'CONFIG' });
   });
 
+  test('a stale refusal of the bare grant, wrapped or not, counts as a loss when it ends the body', async () => {
+    const { manager, clock, events } = bench();
+    const ledger = new MemoryFence({ clock });
+    const ran = manager.run('r', { fences: [ledger] }, async ({ grant }) => {
+      await ledger.seal('leasehold/r', grant.fencingToken);
+      await ledger
+        .write(grant, () => 1)
+        .catch((cause: unknown) => {
+          throw new Error('the orm says no', { cause });
+        });
+    });
+    expect(await rejectionOf(ran)).toMatchObject({
+      code: 'LEASE_LOST',
+      reason: 'fenced',
+      settled: { error: { message: 'the orm says no' } },
+    });
+    expect(events).toEqual(['acquired', 'rejected', 'lost']);
+  });
+
   test('a refused write loses the lease', async () => {
     const { manager, clock, events } = bench();
     const ledger = new MemoryFence({ clock });

@@ -122,6 +122,8 @@ describe('the owner clock', () => {
     expect(reasonOfClosure({ monotonicMs: 10, wallMs: 5000, uptimeMs: 10 }, 940, false)).toBe('clock-step');
     expect(reasonOfClosure({ monotonicMs: 950, wallMs: 5000, uptimeMs: 950 }, 940, false)).toBe('expired');
     expect(reasonOfClosure({ monotonicMs: 950, wallMs: 950, uptimeMs: 950 }, 940, true)).toBe('store-unreachable');
+    // A millisecond between two clocks is no step.
+    expect(reasonOfClosure({ monotonicMs: 939.4, wallMs: 941, uptimeMs: 939.4 }, 940, true)).toBe('store-unreachable');
     expect(reasonOfClosure({ monotonicMs: 0, wallMs: 950, uptimeMs: 950 }, 940, false)).toBe('expired');
   });
 });

@@ -49,7 +49,10 @@ describe('what a store can be made of', () => {
 
 describe('what an error means', () => {
   const replied = (message: string): Error =>
-    Object.assign(new Error(message), { name: 'ReplyError', command: { name: 'hello', args: ['3', 'AUTH', 'u', 's3cret'] } });
+    Object.assign(new Error(message), {
+      name: 'ReplyError',
+      command: { name: 'hello', args: ['3', 'AUTH', 'u', 's3cret'] },
+    });
 
   test('refusals of the server certainly changed nothing', () => {
     for (const code of ['READONLY', 'LOADING', 'OOM', 'MISCONF', 'BUSY', 'CLUSTERDOWN', 'NOREPLICAS', 'MASTERDOWN']) {
@@ -61,7 +64,10 @@ describe('what an error means', () => {
   });
 
   test('a lost connection and an error inside the script may have changed something', () => {
-    for (const error of [new Error('Connection is closed.'), replied('ERR user_script:7: attempt to index a nil value')]) {
+    for (const error of [
+      new Error('Connection is closed.'),
+      replied('ERR user_script:7: attempt to index a nil value'),
+    ]) {
       expect((failureOf('redis here', 'acquire', error) as StoreUnavailableError).mayHaveRun).toBe(true);
     }
     const unsent = new Error("Stream isn't writeable and enableOfflineQueue options is false");

@@ -14,11 +14,28 @@ import {
 } from '../../src/redis/keys.ts';
 import { hashTag, slotOf } from '../../src/redis/slot.ts';
 
-const HOSTILE = ['a}b', '{x}', '%7D', '}', '{', '%', '{}', 'a b', "a'b\"c\\d", '🔒', 'é', 'reports:q', 'a}:q', '%257D', '__proto__'];
+const HOSTILE = [
+  'a}b',
+  '{x}',
+  '%7D',
+  '}',
+  '{',
+  '%',
+  '{}',
+  'a b',
+  'a\'b"c\\d',
+  '🔒',
+  'é',
+  'reports:q',
+  'a}:q',
+  '%257D',
+  '__proto__',
+];
 
 describe('names in keys', () => {
   test('usual names stay readable', () => {
-    for (const name of ['reports', 'customer:42', 'shop/eu-west_1.orders', 'über', '🔒']) expect(encodeName(name)).toBe(name);
+    for (const name of ['reports', 'customer:42', 'shop/eu-west_1.orders', 'über', '🔒'])
+      expect(encodeName(name)).toBe(name);
     expect(recordKey('leasehold', 'customer:42')).toBe('leasehold:{customer:42}');
   });
 
@@ -34,7 +51,14 @@ describe('names in keys', () => {
   test('all keys of a resource are in one slot, whatever its name', () => {
     for (const name of HOSTILE) {
       const record = recordKey('shop', name);
-      const keys = [record, queueKey(record), waitersKey(record), parkedKey(record), logKey(record), tickKey(record, 'j:1')];
+      const keys = [
+        record,
+        queueKey(record),
+        waitersKey(record),
+        parkedKey(record),
+        logKey(record),
+        tickKey(record, 'j:1'),
+      ];
       expect(new Set(keys.map(slotOf)).size).toBe(1);
       expect(hashTag(record)).toBe(encodeName(name));
     }
@@ -42,7 +66,8 @@ describe('names in keys', () => {
 
   test('no resource has a record where another one has something else', () => {
     const record = recordKey('shop', 'a');
-    for (const key of [queueKey(record), tickKey(record, 'j'), logKey(record)]) expect(resourceOf('shop', key)).toBeUndefined();
+    for (const key of [queueKey(record), tickKey(record, 'j'), logKey(record)])
+      expect(resourceOf('shop', key)).toBeUndefined();
     expect(resourceOf('shop', 'other:{a}')).toBeUndefined();
   });
 

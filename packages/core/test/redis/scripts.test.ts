@@ -95,8 +95,15 @@ test('release and cancel', () => {
 });
 
 test('extend: a line that makes no sense leaves its lease unknown and harms no other', () => {
-  const items: ExtendItem[] = ['a', 'b', 'c', 'd', 'e', 'f'].map((leaseId) => ({ resource: leaseId, leaseId, ttlMs: 1000 }));
-  const args = extendArgs(items.map(({ resource }) => `shop:{${resource}}`), items);
+  const items: ExtendItem[] = ['a', 'b', 'c', 'd', 'e', 'f'].map((leaseId) => ({
+    resource: leaseId,
+    leaseId,
+    ttlMs: 1000,
+  }));
+  const args = extendArgs(
+    items.map(({ resource }) => `shop:{${resource}}`),
+    items,
+  );
   expect(args.slice(1, 4)).toEqual(['6', 'shop:{a}', 'shop:{b}']);
   expect(args.slice(-2)).toEqual(['f', '1000']);
   const reply = ['a extended 1000000', 'b revoked 500', 'c lost missing', 'd foreign', 'x extended 5', 'f extended ?'];
