@@ -22,7 +22,7 @@ const worker = new LeasedWorker<Payment>(
     const key = `{${job.lease.grant.resource}}:payments`;
     // BullMQ delivers at least once. A job that comes again writes the same entry again.
     await payments.write(job.lease, (tx) => tx.call('HSET', key, job.id ?? '', amount));
-    console.log(`customer ${customer} has paid ${await redis.hlen(key)} times`);
+    console.log(`payment ${await redis.hlen(key)} of customer ${customer}`);
   },
   { connection, concurrency: 10, lease: { resource: (job) => `customer:${job.data.customer}`, fences: [payments] } },
 );

@@ -1,4 +1,4 @@
-import type { Ledger } from './ledger.ts';
+import { FIRST_BALANCE, type Ledger } from './ledger.ts';
 import type { Payment } from './messages.ts';
 
 /** The ledger against what was ordered. */
@@ -13,9 +13,6 @@ export interface Audit {
   readonly doubledTicks: number;
 }
 
-/** Every account begins with this balance. */
-const BEGIN = 100;
-
 export async function audit(ledger: Ledger, payments: ReadonlyMap<string, Payment>): Promise<Audit> {
   const names = [...new Set([...payments.values()].map(({ account }) => account))];
   const accounts = await Promise.all(names.map((name) => ledger.read(name)));
@@ -25,7 +22,7 @@ export async function audit(ledger: Ledger, payments: ReadonlyMap<string, Paymen
     lost: [...payments.keys()].filter((job) => !applied.includes(job)),
     doubled: duplicates(applied),
     balance: sum(accounts.map(({ balance }) => balance)),
-    expected: names.length * BEGIN + sum([...payments.values()].map(({ amount }) => amount)),
+    expected: names.length * FIRST_BALANCE + sum([...payments.values()].map(({ amount }) => amount)),
     ticks: notes.length,
     doubledTicks: duplicates(notes).length,
   };

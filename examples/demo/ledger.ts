@@ -4,6 +4,9 @@ import { Redis } from 'ioredis';
 
 import type { Setting } from './messages.ts';
 
+/** Of every account. */
+export const FIRST_BALANCE = 100;
+
 /** An account, one value in Redis. Whoever writes it back writes all of it: a stale write undoes later ones. */
 export interface Account {
   readonly balance: number;
@@ -43,7 +46,7 @@ export function openLedger({ url, prefix, fenced }: Omit<Setting, 'name'>): Ledg
     fences: fenced ? [fence] : [],
     async read(name) {
       const stored = await redis.get(accountKey(name));
-      return stored === null ? { balance: 100, applied: [] } : (JSON.parse(stored) as Account);
+      return stored === null ? { balance: FIRST_BALANCE, applied: [] } : (JSON.parse(stored) as Account);
     },
     write: (lease, name, account) => send(lease, 'SET', accountKey(name), JSON.stringify(account)),
     note: (lease, line) => send(lease, 'RPUSH', notesKey, line),

@@ -43,6 +43,7 @@ function optionsOf(args: string[]): Options {
   }
 }
 
+/** Whether everything happened as promised. */
 async function demo(url: string, { unfenced, verbose }: Options): Promise<boolean> {
   const fenced = !unfenced;
   const prefix = `leasehold-demo-${randomBytes(4).toString('hex')}`;
@@ -50,32 +51,34 @@ async function demo(url: string, { unfenced, verbose }: Options): Promise<boolea
   const [second, micros] = await redis.time();
   const timeline = new Timeline(Number(second) * 1_000_000 + Number(micros));
   const queue = new Queue<Payment>('payments', { connection: { url }, prefix });
+  queue.on('error', () => {});
   const ledger = openLedger({ url, prefix, fenced });
-  const story = new Story(timeline, queue, { url, prefix, fenced });
 
   console.log(`\n${colors.bold(`Leasehold demo, ${fenced ? 'with a fence' : 'without a fence'}`)}\n`);
   timeline.head();
-  let isTold = false;
+  const story = new Story(timeline, queue, { url, prefix, fenced });
+  redis.once('end', () => story.fail('Redis has gone away'));
+  let isAsPromised = false;
   try {
     await story.play();
-    isTold = true;
+    const found = await audit(ledger, story.facts.payments);
+    isAsPromised = closingTable(story.facts, found, fenced);
   } catch (error) {
-    timeline.add(`The demo did not come to its end: ${(error as Error).message}`, { tone: 'bad' });
+    timeline.add((error as Error).message, { tone: 'bad' });
   }
   story.close();
-  const found = await audit(ledger, story.facts.payments);
-  const isAsPromised = closingTable(story.facts, found, fenced);
-  console.log(`\n${lesson(fenced, isTold && isAsPromised)}\n`);
-  if (verbose || !isTold) for (const trouble of story.troubles) console.log(colors.dim(trouble));
+  console.log(`\n${lesson(fenced, isAsPromised)}\n`);
+  if (verbose) for (const trouble of story.troubles) console.log(colors.dim(trouble));
 
-  await Promise.all([queue.close(), ledger.close()]);
-  await removeKeys(redis, prefix);
+  await removeKeys(redis, prefix).catch(() => {});
+  // Nothing of the queue is needed any more, nor waited for.
+  await Promise.allSettled([queue.disconnect(), ledger.close()]);
   redis.disconnect();
-  return isTold && isAsPromised;
+  return isAsPromised;
 }
 
 function lesson(fenced: boolean, isAsPromised: boolean): string {
-  if (!isAsPromised) return colors.red('NOT AS PROMISED. The run with --verbose says more.');
+  if (!isAsPromised) return colors.red('NOT AS PROMISED. A run with --verbose says more.');
   if (fenced) {
     return `${colors.green('As promised: nothing was lost and nothing was done twice.')}
 The stopped owner could not know that its time was over; the fence knew. Its token was lower than its successor's.

@@ -1,5 +1,8 @@
 import type { Account } from './ledger.ts';
 
+/** Short, so that nobody has to wait long for what a dead owner has left. */
+export const TTL_MS = 2000;
+
 /** What every process of the demo is told when it starts. */
 export interface Setting {
   readonly url: string;

@@ -4,7 +4,7 @@ import { redisStore } from '@leasehold/core/redis';
 
 import { startCron } from './cron.ts';
 import { openLedger } from './ledger.ts';
-import type { Order, Report, Setting } from './messages.ts';
+import { TTL_MS, type Order, type Report, type Setting } from './messages.ts';
 import { startWorker } from './worker.ts';
 
 const setting = JSON.parse(process.argv[2] ?? '') as Setting;
@@ -26,7 +26,7 @@ async function ask(report: Report & { readonly job: string }): Promise<Order & {
 }
 
 const { url, prefix, name } = setting;
-const leases = new LeaseManager({ store: redisStore(url, { prefix }), ttl: '2s', owner: name });
+const leases = new LeaseManager({ store: redisStore(url, { prefix }), ttl: TTL_MS, owner: name });
 const ledger = openLedger(setting);
 const worker = startWorker({ setting, leases, ledger, say, ask });
 const cron = startCron({ leases, ledger, say });

@@ -114,6 +114,13 @@ export class Story implements FleetListener {
     this.#fleet.kill();
   }
 
+  /** Ends the story, unless it has come to its end. */
+  fail(fault: string): void {
+    if (this.#isEnding) return;
+    this.#faults.push(fault);
+    this.#changed.emit('change');
+  }
+
   heard(replica: Replica, report: Report): void {
     this.#note(replica, report);
     this.#changed.emit('change');
@@ -142,11 +149,11 @@ export class Story implements FleetListener {
   async #until(what: string, isSo: () => boolean): Promise<void> {
     const late = AbortSignal.timeout(PATIENCE_MS);
     while (!isSo()) {
-      if (this.#faults.length > 0) throw new Error(`waited for: ${what}`);
+      if (this.#faults.length > 0) throw new Error(`THE END: ${this.#faults.join('; ')}`);
       try {
         await once(this.#changed, 'change', { signal: late });
       } catch {
-        throw new Error(`waited ${PATIENCE_MS / 1000} s for: ${what}`);
+        throw new Error(`THE END: waited ${PATIENCE_MS / 1000} s in vain until ${what}`);
       }
     }
   }
@@ -194,7 +201,7 @@ export class Story implements FleetListener {
         return;
       }
       case 'written':
-        this.#written(entry, report);
+        this.#written(replica, entry, report);
         return;
       case 'refused':
         this.#refusals++;
@@ -249,11 +256,13 @@ export class Story implements FleetListener {
     return 'takes over; ';
   }
 
-  #written(entry: Entry, report: ReportOf<'written'>): void {
+  #written(replica: Replica, entry: Entry, report: ReportOf<'written'>): void {
     const { account, job, token, after } = report;
     const latest = this.#latest.get(account);
-    if (latest === undefined || token >= latest.token) {
-      this.#latest.set(account, report);
+    // Reports of two processes may come in another order than their writes; after a stop there is no doubt.
+    const isStale = replica === this.#victim && this.#stopped !== undefined && token < (latest?.token ?? 0);
+    if (latest === undefined || !isStale) {
+      if (token >= (latest?.token ?? 0)) this.#latest.set(account, report);
       this.#timeline.add(`${job}: writes ${after.balance}`, entry);
       return;
     }

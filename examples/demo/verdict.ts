@@ -1,6 +1,7 @@
 import colors from 'picocolors';
 
 import type { Audit } from './audit.ts';
+import { TTL_MS } from './messages.ts';
 import { seconds, type Facts } from './story.ts';
 
 /** A row of the closing table; `isRight` is whether it is as this variant of the demo promises. */
@@ -9,8 +10,6 @@ interface Row {
   readonly value: string;
   readonly isRight: boolean;
 }
-
-export const TTL_MS = 2000;
 
 /** Prints the closing table and returns whether everything is as promised. */
 export function closingTable(facts: Facts, audit: Audit, fenced: boolean): boolean {

@@ -3,7 +3,7 @@ import { LeasedWorker, type LeasedJob } from '@leasehold/bullmq';
 import { LeaseholdError, type LeaseManager, type StaleTokenError } from '@leasehold/core';
 
 import type { Ledger } from './ledger.ts';
-import type { Order, Payment, Report, Setting } from './messages.ts';
+import { TTL_MS, type Order, type Payment, type Report, type Setting } from './messages.ts';
 
 export interface WorkerParts {
   readonly setting: Setting;
@@ -47,8 +47,8 @@ export function startWorker({ setting, leases, ledger, say, ask }: WorkerParts):
   const worker = new LeasedWorker<Payment, void>('payments', pay, {
     connection: { url: setting.url },
     prefix: setting.prefix,
-    // Short, as the lease is: a job whose owner died comes again after 2 to 3 s.
-    lockDuration: 2000,
+    // As short as the lease: a job whose owner died comes again after 2 to 3 s.
+    lockDuration: TTL_MS,
     stalledInterval: 1000,
     maxStalledCount: 10,
     lease: { resource: (job) => job.data.account, manager: leases, fences: ledger.fences },

@@ -72,7 +72,7 @@ describe("the server's clock", () => {
       code: 'STALE_TOKEN',
     });
     expect(old.isHeld()).toBe(false);
-    await taken.release();
+    await Promise.all([taken.release(), old.release()]);
     await Promise.all([leases.close({ grace: 0 }), next.close({ grace: 0 })]);
   });
 

@@ -8,7 +8,7 @@ const folder = new URL('../../examples/', import.meta.url);
 /** What each example prints. */
 const examples: Readonly<Record<string, readonly (string | RegExp)[]>> = {
   'run.ts': [/^9 pears left, says owner \d{16}$/m],
-  'bullmq-worker.ts': ['customer 1 has paid 2 times', 'customer 2 has paid 2 times', 'all paid'],
+  'bullmq-worker.ts': ['payment 2 of customer 1', 'payment 2 of customer 2', 'all paid'],
   'cron-task.ts': [/^tick \S+\.000Z, fencing token \d{16}\ntick \S+\.000Z, fencing token \d{16}\ntwo ticks have run$/m],
   'try-run.ts': ['skipped: held, by elsewhere\nsent to 1000 readers'],
   'own-fence.ts': ['STALE_TOKEN example/bridge: fence log book refused', '\nfirst watch, second watch\n'],

@@ -242,26 +242,31 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
   }
 
   async #close(graceMs: number, abandonAfterMs: number): Promise<CloseResult> {
-    this.#context.settings.logger.debug({ held: this.#context.tenures.size, graceMs }, 'closing: no new leases');
+    const { settings, engine, tenures } = this.#context;
+    const { logger } = settings;
+    logger.debug({ held: tenures.size, graceMs }, 'closing: no new leases');
     if (!(await this.#waitIdle(graceMs))) {
-      for (const tenure of this.#context.tenures) tenure.cancel('shutdown');
+      for (const tenure of tenures) tenure.cancel('shutdown');
+      logger.info({ unsettled: this.#unsettled() }, 'closing: these were told to end and are waited for');
       await this.#waitIdle(abandonAfterMs);
     }
-    const now = this.#context.clock.monotonicMs();
-    const unsettled = [...this.#context.tenures].map((tenure) => {
-      // No more extends: it is left to run out, and its loss is still announced.
-      tenure.final = true;
-      const { leaseId, fencingToken } = tenure.grant;
-      return { resource: tenure.resource, leaseId, fencingToken, heldMs: now - tenure.startedMs };
-    });
-    if (unsettled.length > 0)
-      this.#context.settings.logger.warn(
-        { unsettled },
-        `${unsettled.length} runs have not settled; their leases run out`,
-      );
-    await this.#context.engine.settler.flush(this.#context.settings.timing.callTimeoutMs);
-    await this.#context.engine.leave();
+    const unsettled = this.#unsettled();
+    // No more extends: what is left runs out, and its loss is still announced.
+    for (const tenure of tenures) tenure.final = true;
+    if (unsettled.length > 0) logger.warn({ unsettled }, 'closed with runs that have not settled; their leases run out');
+    await engine.settler.flush(settings.timing.callTimeoutMs);
+    await engine.leave();
     return { unsettled };
+  }
+
+  #unsettled(): Unsettled[] {
+    const now = this.#context.clock.monotonicMs();
+    return [...this.#context.tenures].map(({ resource, grant, startedMs }) => ({
+      resource,
+      leaseId: grant.leaseId,
+      fencingToken: grant.fencingToken,
+      heldMs: now - startedMs,
+    }));
   }
 
   /** Whether nothing was held or being acquired any more within `forMs`. */

@@ -230,8 +230,10 @@ export class RedisConnection {
     }
     if (this.#state === 'closed') return;
     this.#own = own;
+    this.#lastError = undefined;
     this.#listen(own);
-    own.client.connect().catch((error: unknown) => this.#erred(own, error));
+    // Errors of the socket come as events as well, and say more.
+    own.client.connect().catch((error: unknown) => (this.#lastError ??= error));
   }
 
   #listen(own: OwnClient): void {

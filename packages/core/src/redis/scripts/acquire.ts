@@ -12,7 +12,7 @@ import { fieldsOf, foreign, numberAt, type Fields } from './reply.ts';
  *       with a tick: 11 at, ms since 1970 · 12 starting deadline, ms · 13 max ahead, ms · 14 retry: 1, 0
  *
  * Reply, one string, its parts separated by one space:
- *       <leaseId> granted <failed> <token> <remaining, µs> <again: 1, 0>
+ *       <leaseId> granted <failed> <token>, for the whole ttl · <leaseId> granted <failed> <token> <remaining, µs>, again
  *       <leaseId> no <failed> <held, turn, quarantine> <remaining, µs> <position, -1 unless queued> <token, 0: no holder> <owner>
  *       <leaseId> tick <failed> <already-ran, superseded, too-late, clock-ahead> <ahead, µs>
  *       <leaseId> spent <failed> · <leaseId> cancelled <failed> · <leaseId> out-of-range <failed> <token>
@@ -22,7 +22,7 @@ import { fieldsOf, foreign, numberAt, type Fields } from './reply.ts';
  */
 const lua = `#!lua${RECORD}${WAITING}${TICK}
 -- A deadline farther ahead than it can have been set: the clock went back.
-if expires > now + ttl * 1000 then
+if owner ~= '' and expires > now + ttl * 1000 then
   expires = now + ttl * 1000
   redis.call('HSET', rec, 'expires_us', f('%.0f', expires))
 end
@@ -33,10 +33,11 @@ if cancelled ~= '' then
 end
 local held = owner ~= '' and expires > now
 if lease_id == id then
-  if held then return id .. ' granted 0 ' .. r[3] .. ' ' .. f('%.0f', expires - now) .. ' 1' end
+  if held then return id .. ' granted 0 ' .. r[3] .. ' ' .. f('%.0f', expires - now) end
   return id .. ' spent 0'
 end
-local highest = math.max(token, tonumber(ARGV[7]))
+local highest = token
+if ARGV[7] ~= '0' then highest = math.max(token, tonumber(ARGV[7])) end
 if highest >= now + 86400000000 then return id .. ' out-of-range 0 ' .. f('%.0f', highest) end
 
 local replacing = held and ARGV[8] ~= '' and lease_id == ARGV[8] and redis.call('HGET', rec, 'revoked') ~= lease_id
@@ -108,7 +109,8 @@ if not replacing and (held or others or not present and ARGV[10] ~= '0') then
   end
 end
 
-local number, at = f('%.0f', math.max(highest + 1, now)), f('%.0f', now)
+local at = f('%.0f', now)
+local number = highest < now and at or f('%.0f', highest + 1)
 if owner ~= '' then
   redis.call('HSET', rec, 'prev_owner', owner, 'prev_token', r[3], 'prev_end', f('%.0f', held and now or expires),
     'prev_reason', held and 'replaced' or 'expired', 'revoked', '')
@@ -132,7 +134,7 @@ if KEYS[6] then
     'owner', ARGV[2])
 end
 ${EFFECTS}
-return id .. ' granted ' .. failed .. ' ' .. number .. ' ' .. f('%.0f', ARGV[4] * 1000) .. ' 0'
+return id .. ' granted ' .. failed .. ' ' .. number
 `;
 
 export const acquireScript: Script = script('acquire', lua);
@@ -172,12 +174,8 @@ export function acquireReply(reply: unknown, args: ScriptArgs, request: AcquireR
   const fields = fieldsOf(acquireScript, reply, request.leaseId);
   switch (fields[0]) {
     case 'granted':
-      return {
-        kind: 'granted',
-        fencingToken: numberAt(fields, 2),
-        remainingMs: numberAt(fields, 3) / 1000,
-        again: fields[4] === '1',
-      };
+      if (fields.length === 3) return granted(numberAt(fields, 2), request.ttlMs, false);
+      return granted(numberAt(fields, 2), numberAt(fields, 3) / 1000, true);
     case 'no':
       return refusal(fields);
     case 'tick':
@@ -192,6 +190,10 @@ export function acquireReply(reply: unknown, args: ScriptArgs, request: AcquireR
     default:
       throw new MalformedReply(acquireScript, fields);
   }
+}
+
+function granted(fencingToken: number, remainingMs: number, again: boolean): AcquireReply {
+  return { kind: 'granted', fencingToken, remainingMs, again };
 }
 
 function refusal(fields: Fields): AcquireReply {

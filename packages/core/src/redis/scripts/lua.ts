@@ -18,9 +18,10 @@ const RETENTION_MS = 7 * 24 * 60 * 60 * 1000;
 const LOG_LENGTH = 16;
 
 /**
- * Reads TIME into `now` and the record KEYS[1] into `owner` (empty if free), `lease_id`, `token`, `ttl` (ms), `expires`,
- * `cancelled` (tombstones), `turn`. `present` says that the record knows a lease; without one it may still be `stored`,
- * for tombstones or a turn. Answers `foreign` for anything else, and leaves it alone.
+ * Reads TIME into `now` and the record KEYS[1] into `owner` (empty if free), `lease_id`, `token`, `cancelled`
+ * (tombstones), `turn`; while there is an owner also `ttl` (ms) and `expires`, else 0. `present` says that the record
+ * knows a lease; without one it may still be `stored`, for tombstones or a turn. Answers `foreign` for anything else, and
+ * leaves it alone.
  */
 export const RECORD: string = `
 local f, rec, id = string.format, KEYS[1], ARGV[1]
@@ -29,10 +30,14 @@ if r.err then
   if not string.find(r.err, 'WRONGTYPE', 1, true) then return r end
   return id .. ' foreign 0 1 ' .. redis.call('TYPE', rec).ok
 end
-local owner, lease_id, token, ttl, expires, present, stored = r[1], r[2], 0, 0, 0, r[3] and true, true
+local owner, lease_id, token, ttl, expires, present, stored = r[1], r[2], 0, 0, 0, r[3], true
 if present then
-  token, ttl, expires = tonumber(r[3]), tonumber(r[4] or ''), tonumber(r[5] or '')
-  if not (owner and lease_id and token and ttl and expires) then return id .. ' foreign 0 1 hash' end
+  token = tonumber(present)
+  if not (token and owner and lease_id and r[4] and r[5]) then return id .. ' foreign 0 1 hash' end
+  if owner ~= '' then
+    ttl, expires = tonumber(r[4]), tonumber(r[5])
+    if not (ttl and expires) then return id .. ' foreign 0 1 hash' end
+  end
 elseif not (owner == '' and lease_id == '') then
   if redis.call('EXISTS', rec) == 1 then return id .. ' foreign 0 1 hash' end
   owner, lease_id, stored = '', '', false
@@ -123,7 +128,7 @@ local function head()
     redis.call('HDEL', KEYS[3], first)
   end
 end
-local function claim_ms() return math.min(math.max(ttl / 10, 50), 500) end
+local function claim_ms() return math.min(math.max((tonumber(r[4] or '') or ttl) / 10, 50), 500) end
 local function open_turn()
   local first, channel = head()
   if first then

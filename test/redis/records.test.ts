@@ -1,0 +1,350 @@
+import { redisStore } from '@leasehold/core/redis';
+import type { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+
+import { connectRedis, uniqueName } from '../support/redis-client.ts';
+import { startRedis, type RedisServer } from '../support/redis-server.ts';
+import { acquireOf, call, leaseId, releaseOf } from './requests.ts';
+
+// What the keys hold, and what the scripts do beside their replies; the contract itself is in test/conformance.
+const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
+
+let server: RedisServer;
+let raw: Redis;
+let prefix: string;
+let store: ReturnType<typeof redisStore>;
+
+beforeAll(async () => {
+  server = await startRedis({ scope: 'file' });
+  raw = await connectRedis(server.url);
+});
+
+afterAll(async () => {
+  raw.disconnect();
+  await server.stop();
+});
+
+beforeEach(() => {
+  prefix = uniqueName('records');
+  store = redisStore(server.url, { prefix });
+});
+
+afterEach(() => store.close());
+
+const key = (resource: string, rest = ''): string => `${prefix}:{${resource}}${rest}`;
+const record = (resource: string) => raw.hgetall(key(resource));
+
+/** The payloads that arrive at a channel. */
+async function listen(channel: string) {
+  const client = await connectRedis(server.url);
+  await client.subscribe(channel);
+  const heard: string[] = [];
+  const waiting: ((message: string) => void)[] = [];
+  client.on('message', (_, message) => {
+    heard.push(message);
+    waiting.shift()?.(message);
+  });
+  return {
+    heard,
+    next: () => new Promise<string>((resolve) => void waiting.push(resolve)),
+    [Symbol.dispose]: () => client.disconnect(),
+  };
+}
+
+describe('the record', () => {
+  test('of a held lease: whole numbers, no TTL, no other key', async () => {
+    const acquisition = acquireOf('reports');
+    const granted = await store.acquire(acquisition, call);
+    const fields = await record('reports');
+    expect(fields).toMatchObject({
+      owner: acquisition.owner.line,
+      owner_json: acquisition.owner.json,
+      lease_id: acquisition.leaseId,
+      fencing_token: granted.kind === 'granted' && String(granted.fencingToken),
+      ttl_ms: '30000',
+      extensions: '0',
+    });
+    for (const name of ['acquired_us', 'extended_us', 'expires_us', 'fencing_token'])
+      expect(fields[name]).toMatch(/^\d{16}$/);
+    expect(Number(fields['expires_us']) - Number(fields['acquired_us'])).toBe(30_000_000);
+    expect(await raw.pttl(key('reports'))).toBe(-1);
+    expect(await raw.keys(`${prefix}:*`)).toEqual([key('reports')]);
+  });
+
+  test('keeps how a tenure ended, and is kept for a week once nobody owns it', async () => {
+    const first = acquireOf('reports');
+    await store.acquire(first, call);
+    await raw.hset(key('reports'), 'revoked', first.leaseId);
+    await store.release(releaseOf(first), call);
+    const fields = await record('reports');
+    expect(fields).toMatchObject({
+      owner: '',
+      lease_id: first.leaseId,
+      prev_owner: first.owner.line,
+      prev_reason: 'released',
+    });
+    expect(fields['prev_token']).toBe(fields['fencing_token']);
+    expect(fields['prev_end']).toBe(fields['expires_us']);
+    expect(await raw.pttl(key('reports'))).toBeGreaterThan(WEEK_MS - 60_000);
+    await store.acquire(acquireOf('reports'), call);
+    expect(await raw.pttl(key('reports'))).toBe(-1);
+    expect((await record('reports'))['revoked'] ?? '').toBe('');
+  });
+
+  test('a tombstone of a resource that has no record is forgotten after a week, and is no lease', async () => {
+    const id = leaseId();
+    const cancel = { resource: 'new', leaseId: id, outcome: 'not-started', floor: 0, tombstoneMs: 60_000 } as const;
+    expect(await store.cancel(cancel, call)).toEqual({ kind: 'nothing' });
+    expect(await raw.pttl(key('new'))).toBeGreaterThan(WEEK_MS - 60_000);
+    expect(await store.read('new', call)).toBeNull();
+    expect(await store.acquire(acquireOf('new', { leaseId: id }), call)).toEqual({ kind: 'cancelled' });
+    expect(await store.acquire(acquireOf('new'), call)).toMatchObject({ kind: 'granted' });
+    expect(await raw.pttl(key('new'))).toBe(-1);
+  });
+
+  test('at most eight tombstones, the oldest goes first', async () => {
+    const ids = Array.from({ length: 10 }, leaseId);
+    for (const id of ids) {
+      await store.cancel({ resource: 'r', leaseId: id, outcome: 'not-started', floor: 0, tombstoneMs: 60_000 }, call);
+    }
+    expect((await record('r'))['cancelled']?.split(' ').map((each) => each.split(':')[0])).toEqual(ids.slice(2));
+  });
+
+  test('an extend writes back what a shorter ttl cannot take away', async () => {
+    const acquisition = acquireOf('r', { ttlMs: 60_000 });
+    await store.acquire(acquisition, call);
+    const before = await record('r');
+    const [verdict] = await store.extend([{ ...acquisition, ttlMs: 1000 }], call);
+    expect(verdict?.verdict === 'extended' && verdict.remainingMs).toBeGreaterThan(50_000);
+    expect(await record('r')).toMatchObject({ ttl_ms: '60000', expires_us: before['expires_us'], extensions: '1' });
+  });
+
+  test('an extend of many that meets foreign keys harms no other', async () => {
+    const acquisitions = Array.from({ length: 500 }, (_, index) => acquireOf(`r${index}`));
+    await Promise.all(acquisitions.map((each) => store.acquire(each, call)));
+    await raw.set(key('r7'), 'a string');
+    await raw.del(key('r8'), key('r9'));
+    await raw.hset(key('r8'), 'colour', 'blue');
+    const verdicts = await store.extend(acquisitions, call);
+    expect(verdicts[7]).toEqual({ verdict: 'foreign', key: key('r7') });
+    expect(verdicts[8]).toEqual({ verdict: 'foreign', key: key('r8') });
+    expect(verdicts[9]).toEqual({ verdict: 'lost', reason: 'missing' });
+    expect(verdicts.filter(({ verdict }) => verdict === 'extended')).toHaveLength(497);
+  });
+
+  test.each(['q', 'w', 'p'])('something foreign in place of :%s is refused and left alone', async (suffix) => {
+    await raw.set(key('r', `:${suffix}`), 'mine');
+    await expect(store.acquire(acquireOf('r'), call)).rejects.toMatchObject({
+      code: 'FOREIGN_KEY',
+      key: key('r', `:${suffix}`),
+    });
+    expect(await raw.keys(`${key('r')}*`)).toEqual([key('r', `:${suffix}`)]);
+  });
+
+  test('something foreign in place of a tick is refused before anything is written', async () => {
+    await raw.lpush(key('r', ':tick:nightly'), 'mine');
+    const tick = { job: 'nightly', at: Date.now(), startingDeadlineMs: 300_000, maxAheadMs: 60_000, retry: false };
+    await expect(store.acquire(acquireOf('r', { tick }), call)).rejects.toMatchObject({ code: 'FOREIGN_KEY' });
+    expect(await store.read('r', call)).toBeNull();
+  });
+});
+
+describe('ticks', () => {
+  const tickOf = (at: number) => ({
+    job: 'nightly',
+    at,
+    startingDeadlineMs: 300_000,
+    maxAheadMs: 60_000,
+    retry: false,
+  });
+
+  test('the key holds the claim and what stood there before, has no TTL, and gives it back', async () => {
+    const at = Date.now() - 1000;
+    const first = acquireOf('r', { tick: tickOf(at) });
+    await store.acquire(first, call);
+    await store.release(releaseOf(first, { job: 'nightly' }), call);
+    const done = await raw.hgetall(key('r', ':tick:nightly'));
+    expect(done).toMatchObject({ at: String(at), status: 'done', lease_id: first.leaseId, owner: first.owner.line });
+
+    const second = acquireOf('r', { tick: tickOf(at + 500) });
+    await store.acquire(second, call);
+    expect(await raw.hgetall(key('r', ':tick:nightly'))).toMatchObject({ status: 'claimed', prev_status: 'done' });
+    expect(await raw.pttl(key('r', ':tick:nightly'))).toBe(-1);
+    await store.release(releaseOf(second, { job: 'nightly', outcome: 'not-started' }), call);
+    expect(await raw.hgetall(key('r', ':tick:nightly'))).toEqual(done);
+  });
+
+  test('an outcome once written is not given back by a late packet', async () => {
+    const first = acquireOf('r', { tick: tickOf(Date.now()) });
+    await store.acquire(first, call);
+    await store.release(releaseOf(first, { job: 'nightly' }), call);
+    await store.cancel({ ...releaseOf(first, { job: 'nightly', outcome: 'not-started' }), tombstoneMs: 0 }, call);
+    expect(await raw.hget(key('r', ':tick:nightly'), 'status')).toBe('done');
+  });
+});
+
+describe('messages', () => {
+  test('a release tells the head to go and the second when to look; the queue does not outlive its waiters', async () => {
+    using head = await listen(`${prefix}:head`);
+    using second = await listen(`${prefix}:second`);
+    const holder = acquireOf('r s', { ttlMs: 2000 });
+    await store.acquire(holder, call);
+    await store.acquire(acquireOf('r s', { mode: 'wait', channel: `${prefix}:head`, waitRefreshMs: 1000 }), call);
+    await store.acquire(acquireOf('r s', { mode: 'wait', channel: `${prefix}:second`, waitRefreshMs: 4000 }), call);
+    await store.acquire(acquireOf('r s', { mode: 'wait', channel: '', waitRefreshMs: 1000 }), call);
+    for (const suffix of [':q', ':w']) {
+      const ttl = await raw.pttl(key('r%20s', suffix));
+      expect(ttl).toBeGreaterThan(20_000);
+      expect(ttl).toBeLessThanOrEqual(24_000);
+    }
+    const told = Promise.all([head.next(), second.next()]);
+    await store.release(releaseOf(holder), call);
+    expect(await told).toEqual([`go 0 ${key('r%20s')}`, `look 200 ${key('r%20s')}`]);
+  });
+
+  test('a parked process is told once, when nobody waits', async () => {
+    using parked = await listen(`${prefix}:parked`);
+    using later = await listen(`${prefix}:later`);
+    const holder = acquireOf('r');
+    await store.acquire(holder, call);
+    expect(await store.acquire(acquireOf('r', { mode: 'park', channel: `${prefix}:parked` }), call)).toMatchObject({
+      kind: 'busy',
+      reason: 'held',
+    });
+    await store.acquire(acquireOf('r', { mode: 'park', channel: `${prefix}:later` }), call);
+    expect(await raw.pttl(key('r', ':p'))).toBeGreaterThan(50_000);
+    for (const channel of [parked, later]) {
+      const told = channel.next();
+      await store.release(releaseOf(holder), call);
+      expect(await told).toBe(`free 0 ${key('r')}`);
+      // Nothing is reserved for it.
+      await store.acquire(Object.assign(holder, { leaseId: leaseId() }), call);
+    }
+    await store.release(releaseOf(holder), call);
+    expect(await raw.exists(key('r', ':p'))).toBe(0);
+    expect([parked.heard.length, later.heard.length]).toEqual([1, 1]);
+  });
+});
+
+describe('the log', () => {
+  test('keeps the last sixteen exceptional events, for a week; an ordinary tenure is none', async () => {
+    const ordinary = acquireOf('r');
+    await store.acquire(ordinary, call);
+    await store.release(releaseOf(ordinary), call);
+    expect(await raw.exists(key('r', ':log'))).toBe(0);
+    for (let round = 0; round < 20; round++) {
+      const acquisition = acquireOf('r');
+      await store.acquire(acquisition, call);
+      await raw.hset(key('r'), 'expires_us', '1000');
+      if (round === 19) await store.release(releaseOf(acquisition), call);
+    }
+    const events = (await raw.xrange(key('r', ':log'), '-', '+')).map(([, fields]) => fields[1]);
+    expect(events).toEqual([...Array.from({ length: 15 }, () => 'expired'), 'lost']);
+    expect(await raw.pttl(key('r', ':log'))).toBeGreaterThan(WEEK_MS - 60_000);
+  });
+
+  test('a log that is something else keeps nothing from working', async () => {
+    await raw.set(key('r', ':log'), 'mine');
+    await store.acquire(acquireOf('r'), call);
+    await raw.hset(key('r'), 'expires_us', '1000');
+    expect(await store.acquire(acquireOf('r'), call)).toMatchObject({ kind: 'granted' });
+    expect(await raw.get(key('r', ':log'))).toBe('mine');
+  });
+});
+
+test('hostile names are kept apart, and in one slot each', async () => {
+  const names = ['a}b', '{x}', '%7D', '}', '{}', 'a b', 'a:q', "it's", '🔒', 'é', 'x'.repeat(256), '🔒'.repeat(64)];
+  for (const name of names) {
+    store.checkName('resource', name);
+    const holder = acquireOf(name);
+    expect(await store.acquire(holder, call)).toMatchObject({ kind: 'granted', again: false });
+    await store.acquire(acquireOf(name, { mode: 'wait' }), call);
+    expect(await store.extend([holder], call)).toMatchObject([{ verdict: 'extended' }]);
+  }
+  const keys = await raw.keys(`${prefix}:*`);
+  expect(keys).toHaveLength(3 * names.length);
+  expect(new Set(keys.map((each) => /\{([^}]*)\}/.exec(each)?.[1])).size).toBe(names.length);
+  expect(() => store.checkName('resource', `${'x'.repeat(256)}y`)).toThrow('256');
+});
+
+describe('servers in distress', () => {
+  test('a full server still extends, releases, cancels and reads, and says so when asked to grant', async () => {
+    const held = acquireOf('held');
+    const waiter = acquireOf('held', { mode: 'wait' });
+    await store.acquire(held, call);
+    await store.acquire(waiter, call);
+    await raw.config('SET', 'maxmemory', '1');
+    try {
+      await expect(store.acquire(acquireOf('other'), call)).rejects.toMatchObject({
+        code: 'STORE_UNAVAILABLE',
+        mayHaveRun: false,
+        message: expect.stringContaining('OOM') as string,
+      });
+      expect(await store.extend([held], call)).toMatchObject([{ verdict: 'extended' }]);
+      expect(await store.read('held', call)).toMatchObject({ state: 'held', waiting: 1 });
+      const cancel = { ...releaseOf(waiter, { outcome: 'not-started' }), tombstoneMs: 60_000 };
+      expect(await store.cancel(cancel, call)).toEqual({ kind: 'nothing' });
+      expect(await store.release(releaseOf(held), call)).toEqual({ kind: 'released' });
+    } finally {
+      await raw.config('SET', 'maxmemory', '0');
+    }
+  });
+
+  test('a release is done although nobody may be told and nothing noted', async () => {
+    const user = uniqueName('mute');
+    await raw.acl('SETUSER', user, 'on', '>pw', '~*', 'resetchannels', '+@all', '-publish', '-xadd');
+    const mute = redisStore(server.url.replace('redis://', `redis://${user}:pw@`), { prefix });
+    try {
+      const holder = acquireOf('r');
+      await mute.acquire(holder, call);
+      const waiter = acquireOf('r', { mode: 'wait', channel: 'somebody' });
+      await mute.acquire(waiter, call);
+      expect(await mute.release(releaseOf(holder), call)).toEqual({ kind: 'released' });
+      expect(await mute.acquire(waiter, call)).toMatchObject({ kind: 'granted' });
+      await raw.hset(key('r'), 'expires_us', '1000');
+      expect(await mute.acquire(acquireOf('r'), call)).toMatchObject({ kind: 'granted' });
+    } finally {
+      await mute.close();
+    }
+  });
+
+  test('the smallest rights that everything works with', async () => {
+    const user = uniqueName('small');
+    // What a script runs is checked like what a client runs.
+    const rights = [
+      ...[
+        '+eval',
+        '+evalsha',
+        '+info',
+        '+time',
+        '+type',
+        '+exists',
+        '+del',
+        '+persist',
+        '+pexpire',
+        '+publish',
+        '+xadd',
+      ],
+      ...['+hget', '+hset', '+hdel', '+hmget', '+hkeys', '+hvals', '+zadd', '+zrem', '+zrange', '+zrank', '+zscore'],
+    ];
+    await raw.acl('SETUSER', user, 'on', '>pw', `~${prefix}:*`, `&${prefix}:*`, '+@connection', ...rights);
+    const small = redisStore(server.url.replace('redis://', `redis://${user}:pw@`), { prefix });
+    try {
+      const tick = { job: 'j', at: Date.now(), startingDeadlineMs: 300_000, maxAheadMs: 60_000, retry: false };
+      const holder = acquireOf('r', { tick });
+      await small.acquire(holder, call);
+      const waiter = acquireOf('r', { mode: 'wait', channel: `${prefix}:w` });
+      await small.acquire(waiter, call);
+      await small.acquire(acquireOf('r', { mode: 'park', channel: `${prefix}:p` }), call);
+      expect(await small.extend([holder], call)).toMatchObject([{ verdict: 'extended' }]);
+      expect(await small.release(releaseOf(holder, { job: 'j', outcome: 'not-started' }), call)).toEqual({
+        kind: 'released',
+      });
+      expect(await small.acquire(waiter, call)).toMatchObject({ kind: 'granted' });
+      expect(await small.cancel({ ...releaseOf(waiter), tombstoneMs: 1000 }, call)).toEqual({ kind: 'ended' });
+      expect(await small.read('r', call)).toMatchObject({ state: 'free' });
+    } finally {
+      await small.close();
+    }
+  });
+});
