@@ -253,7 +253,8 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     const unsettled = this.#unsettled();
     // No more extends: what is left runs out, and its loss is still announced.
     for (const tenure of tenures) tenure.final = true;
-    if (unsettled.length > 0) logger.warn({ unsettled }, 'closed with runs that have not settled; their leases run out');
+    if (unsettled.length > 0)
+      logger.warn({ unsettled }, 'closed with runs that have not settled; their leases run out');
     await engine.settler.flush(settings.timing.callTimeoutMs);
     await engine.leave();
     return { unsettled };

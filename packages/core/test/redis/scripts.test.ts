@@ -41,7 +41,7 @@ describe('acquire', () => {
   });
 
   test('decodes every reply', () => {
-    expect(reply('abc granted 0 1764400000000000 29999500 1')).toEqual({
+    expect(reply('abc granted 0 1764400000000000 29999500')).toEqual({
       kind: 'granted',
       fencingToken: 1_764_400_000_000_000,
       remainingMs: 29_999.5,
