@@ -2,10 +2,11 @@ import type { Clock } from '../clock.ts';
 import { LeaseholdError, StoreUnavailableError } from '../errors.ts';
 import type { StoreCall } from '../store/store.ts';
 import { ownClient, type OwnClient, type RedisSource } from './client.ts';
-import { Deadlines, type Due } from './deadlines.ts';
+import { Deadlines } from './deadlines.ts';
 import { authFailure, failureOf, isAuthFailure, isNoScript, isReadOnly, withoutCommand } from './failure.ts';
 import { probe } from './probe.ts';
 import { withText, type Script, type ScriptArgs } from './script.ts';
+import { Sent } from './sent.ts';
 
 /** Turns a reply into what the caller asked for; throws a `LeaseholdError`, or anything else for a reply that is none. */
 export type Decode<Request, Reply> = (reply: unknown, args: ScriptArgs, request: Request) => Reply;
@@ -340,51 +341,6 @@ export class RedisConnection {
 
   #unavailable(detail: string, cause?: unknown, mayHaveRun = false): StoreUnavailableError {
     return new StoreUnavailableError(`${this.#where} ${detail}`, { mayHaveRun, cause: withoutCommand(cause) });
-  }
-}
-
-/** A call under way. */
-class Sent implements Due {
-  slot = -1;
-  sentMs = 0;
-  settled = false;
-  withText = false;
-  readonly called: Script;
-  readonly args: ScriptArgs;
-  readonly call: StoreCall;
-  readonly #connection: RedisConnection;
-  readonly #answer: (reply: unknown) => void;
-  readonly #fail: (error: LeaseholdError) => void;
-
-  constructor(
-    connection: RedisConnection,
-    called: Script,
-    args: ScriptArgs,
-    call: StoreCall,
-    answer: (reply: unknown) => void,
-    fail: (error: LeaseholdError) => void,
-  ) {
-    this.#connection = connection;
-    this.called = called;
-    this.args = args;
-    this.call = call;
-    this.#answer = answer;
-    this.#fail = fail;
-  }
-
-  answer(reply: unknown): void {
-    this.#answer(reply);
-    this.settled = true;
-  }
-
-  fail(error: LeaseholdError): void {
-    if (this.settled) return;
-    this.settled = true;
-    this.#fail(error);
-  }
-
-  expire(): void {
-    if (!this.settled) this.#connection.expired(this);
   }
 }
 

@@ -41,6 +41,7 @@ describe('acquire', () => {
   });
 
   test('decodes every reply', () => {
+    expect(reply('abc granted 0 17')).toEqual({ kind: 'granted', fencingToken: 17, remainingMs: 30_000, again: false });
     expect(reply('abc granted 0 1764400000000000 29999500')).toEqual({
       kind: 'granted',
       fencingToken: 1_764_400_000_000_000,
@@ -95,7 +96,7 @@ test('release and cancel', () => {
 });
 
 test('extend: a line that makes no sense leaves its lease unknown and harms no other', () => {
-  const items: ExtendItem[] = ['a', 'b', 'c', 'd', 'e', 'f'].map((leaseId) => ({
+  const items: ExtendItem[] = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((leaseId) => ({
     resource: leaseId,
     leaseId,
     ttlMs: 1000,
@@ -104,18 +105,27 @@ test('extend: a line that makes no sense leaves its lease unknown and harms no o
     items.map(({ resource }) => `shop:{${resource}}`),
     items,
   );
-  expect(args.slice(1, 4)).toEqual(['6', 'shop:{a}', 'shop:{b}']);
-  expect(args.slice(-2)).toEqual(['f', '1000']);
-  const reply = ['a extended 1000000', 'b revoked 500', 'c lost missing', 'd foreign', 'x extended 5', 'f extended ?'];
+  expect(args.slice(1, 4)).toEqual(['7', 'shop:{a}', 'shop:{b}']);
+  expect(args.slice(-2)).toEqual(['g', '1000']);
+  const reply = [
+    'a extended 1500000',
+    'b revoked 500',
+    'c lost missing',
+    'd foreign',
+    'x extended 5',
+    'f extended ?',
+    'g extended',
+  ];
   expect(extendReply(reply.join('\n'), args, items)).toEqual([
-    { verdict: 'extended', remainingMs: 1000 },
+    { verdict: 'extended', remainingMs: 1500 },
     { verdict: 'revoked', remainingMs: 0.5 },
     { verdict: 'lost', reason: 'missing' },
     { verdict: 'foreign', key: 'shop:{d}' },
     { verdict: 'unknown' },
     { verdict: 'unknown' },
+    { verdict: 'extended', remainingMs: 1000 },
   ]);
-  expect(() => extendReply('a extended 1000000', args, items)).toThrow(MalformedReply);
+  expect(() => extendReply('a extended 1500000', args, items)).toThrow(MalformedReply);
 });
 
 test('read', () => {

@@ -6,53 +6,63 @@ import { isLossReason } from './reply.ts';
  * KEYS  1… the records
  * ARGV  for the record KEYS[i]: 2i-1 leaseId · 2i ttl, ms
  * Reply one string, a line for each record in their order:
- *       <leaseId> extended <remaining, µs> · <leaseId> revoked <remaining, µs> · <leaseId> lost <reason>
+ *       <leaseId> extended, for the whole ttl · <leaseId> extended <remaining, µs>, more than that · <leaseId> revoked <remaining, µs> · <leaseId> lost <reason>
  *       <leaseId> foreign · <leaseId> unknown (this one failed in some other way)
  *
  * Each lease is decided alone: one record that is not ours harms none of the others. On a Cluster it is called with one
  * record at a time.
  */
 const lua = `#!lua flags=allow-oom
-local function f(n) return string.format('%.0f', n) end
-local time = redis.call('TIME')
+local f, call, pcall = string.format, redis.call, redis.pcall
+local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
+local at = f('%.0f', now)
+-- The ends of leases of this batch, by ttl as given: few are different, and writing a number is dear.
+local ends, texts = {}, {}
 local function verdict(rec, id, ttl_ms)
-  local r = redis.pcall('HMGET', rec, 'owner', 'lease_id', 'fencing_token', 'ttl_ms', 'expires_us', 'revoked', 'extensions')
-  if r.err then return string.find(r.err, 'WRONGTYPE', 1, true) and 'foreign' or 'unknown' end
-  local owner, lease_id, ttl, expires = r[1], r[2], tonumber(r[4] or ''), tonumber(r[5] or '')
-  if not r[3] then
-    if owner == '' and lease_id == '' or redis.call('EXISTS', rec) == 0 then return 'lost missing' end
-    return 'foreign'
+  local r = pcall('HMGET', rec, 'owner', 'lease_id', 'ttl_ms', 'expires_us', 'revoked', 'extensions', 'fencing_token')
+  if r.err then return string.find(r.err, 'WRONGTYPE', 1, true) and ' foreign' or ' unknown' end
+  local owner, lease_id, ttl, expires = r[1], r[2], tonumber(r[3] or ''), tonumber(r[4] or '')
+  if not r[7] then
+    if owner == '' and lease_id == '' or call('EXISTS', rec) == 0 then return ' lost missing' end
+    return ' foreign'
   end
-  if not (owner and lease_id and ttl and expires) then return 'foreign' end
-  if lease_id ~= id then return 'lost superseded' end
+  if not (owner and lease_id and ttl and expires) then return ' foreign' end
+  if lease_id ~= id then return ' lost superseded' end
   if owner == '' then
-    local how = redis.call('HGET', rec, 'prev_reason')
-    return 'lost ' .. (how == 'force-released' and how or 'released')
+    local how = call('HGET', rec, 'prev_reason')
+    return ' lost ' .. (how == 'force-released' and how or 'released')
   end
   if expires > now + ttl * 1000 then
+    -- Farther ahead than it can have been set: the clock went back.
     expires = now + ttl * 1000
-    redis.call('HSET', rec, 'expires_us', f(expires))
+    call('HSET', rec, 'expires_us', f('%.0f', expires))
   end
-  if expires <= now then return 'lost expired' end
-  if r[6] == id then return 'revoked ' .. f(expires - now) end
-  local count = f((tonumber(r[7] or '') or 0) + 1)
-  local till = now + ttl_ms * 1000
+  if expires <= now then return ' lost expired' end
+  if r[5] == id then return ' revoked ' .. f('%.0f', expires - now) end
+  local till = ends[ttl_ms]
+  if not till then
+    till = now + ttl_ms * 1000
+    ends[ttl_ms], texts[ttl_ms] = till, f('%.0f', till)
+  end
   local done
-  if till >= expires then
-    expires = till
-    done = redis.pcall('HSET', rec, 'expires_us', f(till), 'ttl_ms', ttl_ms, 'extended_us', f(now), 'extensions', count)
-  else
+  if till < expires then
     -- A shorter ttl than the one the expiry came from: neither goes down, it has been promised.
-    done = redis.pcall('HSET', rec, 'extended_us', f(now), 'extensions', count)
+    done = pcall('HSET', rec, 'extended_us', at, 'extensions', (r[6] or 0) + 1)
+  elseif r[3] == ttl_ms then
+    done = pcall('HSET', rec, 'expires_us', texts[ttl_ms], 'extended_us', at, 'extensions', (r[6] or 0) + 1)
+  else
+    done = pcall('HSET', rec, 'expires_us', texts[ttl_ms], 'extended_us', at, 'extensions', (r[6] or 0) + 1,
+      'ttl_ms', ttl_ms)
   end
-  if type(done) == 'table' and done.err then return 'unknown' end
-  return 'extended ' .. f(expires - now)
+  if type(done) == 'table' then return ' unknown' end
+  if till < expires then return ' extended ' .. f('%.0f', expires - now) end
+  return ' extended'
 end
 local lines = {}
 for i = 1, #KEYS do
   local id = ARGV[2 * i - 1]
-  lines[i] = id .. ' ' .. verdict(KEYS[i], id, ARGV[2 * i])
+  lines[i] = id .. verdict(KEYS[i], id, ARGV[2 * i])
 end
 return table.concat(lines, '\\n')
 `;
@@ -74,6 +84,7 @@ export function extendReply(reply: unknown, args: ScriptArgs, items: readonly Ex
     const line = lines[index] ?? '';
     if (!line.startsWith(item.leaseId) || line[item.leaseId.length] !== ' ') return { verdict: 'unknown' };
     const [verdict, what] = line.slice(item.leaseId.length + 1).split(' ');
+    if (verdict === 'extended' && what === undefined) return { verdict, remainingMs: item.ttlMs };
     return verdictOf(verdict, what, args, index);
   });
 }

@@ -80,7 +80,7 @@ end
 `;
 
 /** A record without an owner is forgotten some day. */
-export const RETAIN: string = `redis.call('PEXPIRE', rec, '${RETENTION_MS}')`;
+const RETAIN: string = `redis.call('PEXPIRE', rec, '${RETENTION_MS}')`;
 
 /**
  * The queue, for a block of its own.
