@@ -253,7 +253,7 @@ describe("the user's client", () => {
   test('that is silent or down: every call settles', async () => {
     await using doomed = await startRedis();
     const other = await connectRedis(doomed.url, { maxRetriesPerRequest: null });
-    const fence = redisFence(other, { timeoutMs: 100 });
+    const fence = redisFence(other, { timeout: 100 });
     const by = await grant();
     await fence.activate(by);
     await doomed.pause();

@@ -19,6 +19,7 @@ export type ErrorCode =
   | 'TOKEN_OUT_OF_RANGE'
   | 'FENCE_NOT_ACTIVATED'
   | 'FENCE_UNAVAILABLE'
+  | 'FENCED_COMMAND'
   | 'STORE_UNAVAILABLE'
   | 'STORE_AUTH'
   | 'STORE_VERSION'
@@ -320,6 +321,24 @@ export class FenceUnavailableError extends LeaseholdError {
       cause,
     });
     this.fence = fence;
+  }
+}
+
+/** A command of a fenced write failed. The grant had been admitted; it is the command that is wrong. */
+export class FencedCommandError extends LeaseholdError {
+  readonly fence: string;
+  /** Of the command that failed, from 0. Those before it took effect, those after it were not run. */
+  readonly index: number;
+
+  constructor(resource: string, fence: string, commands: readonly (readonly string[])[], index: number, said: string) {
+    super(
+      'FENCED_COMMAND',
+      `fence ${fence}: command ${index + 1} of ${commands.length} (${commands[index]?.slice(0, 2).join(' ')}) failed: ${said}; ` +
+        `the ${index} before it took effect, the ${commands.length - index - 1} after it were not run`,
+      { resource },
+    );
+    this.fence = fence;
+    this.index = index;
   }
 }
 

@@ -67,7 +67,13 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
       store,
       clock,
       engine: joinEngine(store, clock),
-      announcer: new Announcer((event, payload) => this.announce(logger, event, payload), logger),
+      announcer: new Announcer(
+        {
+          listens: (event) => this.listenerCount(event) > 0,
+          announce: (event, payload) => this.announce(logger, event, payload),
+        },
+        logger,
+      ),
       ownerRecord: { line: ownerLine(this.#owner), json: JSON.stringify(this.#owner) },
       tenures: new Set(),
       closing: false,

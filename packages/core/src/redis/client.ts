@@ -79,6 +79,12 @@ export function checkSource(source: unknown): asserts source is RedisSource {
   if (typeof source !== 'object' || source === null) {
     throw new ConfigError('connection', `must be a URL, ioredis options or an ioredis client, not ${typeof source}`);
   }
+  if (!isClient(source) && typeof (source as { readonly sendCommand?: unknown }).sendCommand === 'function') {
+    throw new ConfigError(
+      'connection',
+      'is a client of another library; give a URL, ioredis options or an ioredis client',
+    );
+  }
   refuseKeyPrefix((isClient(source) ? source.options : (source as { readonly keyPrefix?: unknown })).keyPrefix);
 }
 

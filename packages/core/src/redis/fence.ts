@@ -1,5 +1,12 @@
 import { systemClock, type Clock } from '../clock.ts';
-import { ConfigError, FenceUnavailableError, StaleTokenError, TokenOutOfRangeError } from '../errors.ts';
+import { parseDuration, type Duration } from '../duration.ts';
+import {
+  ConfigError,
+  FencedCommandError,
+  FenceUnavailableError,
+  StaleTokenError,
+  TokenOutOfRangeError,
+} from '../errors.ts';
 import { grantForWrite, grantOf, reportRefusal, type Fence, type Grant, type Holding } from '../fence/fence.ts';
 import { isClient, keysOfCommand, type IoredisClient } from './client.ts';
 import { Deadlines, type Due } from './deadlines.ts';
@@ -21,8 +28,8 @@ export interface RedisFenceOptions {
    * data: `(resource) => 'leasehold-fence:{customer:42}'` for keys such as `{customer:42}:balance`.
    */
   readonly key?: ((resource: string) => string) | undefined;
-  /** Within which every call settles. Milliseconds, default 5000. */
-  readonly timeoutMs?: number | undefined;
+  /** Within which every call settles. @default '5s' */
+  readonly timeout?: Duration | undefined;
   readonly clock?: Clock | undefined;
 }
 
@@ -53,12 +60,14 @@ export class RedisFence implements Fence<RedisTx> {
   #policyAtMs = -Infinity;
 
   constructor(client: IoredisClient, options: RedisFenceOptions = {}) {
-    const { name = 'redis', key = fenceKey, timeoutMs = 5000, clock = systemClock } = options;
+    const { name = 'redis', key = fenceKey, timeout = '5s', clock = systemClock } = options;
+    const timeoutMs = parseDuration('timeout', timeout);
     if (!isClient(client)) throw new ConfigError('client', 'must be an ioredis Redis or Cluster');
     if ((client.options.keyPrefix ?? '') !== '') {
       throw new ConfigError('client', "has a keyPrefix; use client.duplicate({ keyPrefix: '' }) and keys in full");
     }
-    if (!(timeoutMs > 0)) throw new ConfigError('timeoutMs', `${timeoutMs} is not above 0 ms`);
+    if (timeoutMs === 0 || timeoutMs === Infinity)
+      throw new ConfigError('timeout', `${timeout} gives no call a deadline`);
     this.name = name;
     this.#client = client;
     this.#key = key;
@@ -102,7 +111,7 @@ export class RedisFence implements Fence<RedisTx> {
     const asked = grantForWrite(this, grant);
     const reply = await this.#run(writeScript, writeArgs(key, asked, keys, tx.commands), asked.resource);
     if (reply[0] === 'failed')
-      throw new FencedCommandError(asked.resource, tx.commands, Number(reply[1]), String(reply[2]));
+      throw new FencedCommandError(asked.resource, this.name, tx.commands, Number(reply[1]) - 1, String(reply[2]));
     if (reply[0] !== 'done') throw reportRefusal(grant, this.#refusal(reply, asked.resource, asked.fencingToken));
     tx.settle(reply[1] as unknown[]);
     return value;
@@ -172,23 +181,6 @@ export class RedisFence implements Fence<RedisTx> {
 
   #unavailable(resource: string, detail: string, cause?: unknown): FenceUnavailableError {
     return new FenceUnavailableError(resource, this.name, detail, cause);
-  }
-}
-
-/** A command of a fenced write failed. The grant had been admitted. */
-export class FencedCommandError extends Error {
-  readonly resource: string;
-  /** Of the command that failed, from 0. The commands before it took effect, those after it were not run. */
-  readonly index: number;
-
-  constructor(resource: string, commands: readonly (readonly string[])[], place: number, said: string) {
-    const words = commands[place - 1] ?? [];
-    super(
-      `${resource}: command ${place} of ${commands.length} of the fenced write (${words.slice(0, 2).join(' ')}) failed: ${said}; the ${place - 1} before it took effect, the ${commands.length - place} after it were not run`,
-    );
-    this.name = 'FencedCommandError';
-    this.resource = resource;
-    this.index = place - 1;
   }
 }
 

@@ -1,4 +1,4 @@
 export { redisStore, RedisLeaseStore, type RedisStoreOptions } from './store.ts';
-export { FencedCommandError, redisFence, RedisFence, type RedisFenceOptions } from './fence.ts';
+export { redisFence, RedisFence, type RedisFenceOptions } from './fence.ts';
 export type { Handle, RedisTx } from './transaction.ts';
 export type { IoredisClient, RedisSource } from './client.ts';

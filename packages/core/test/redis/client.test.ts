@@ -10,6 +10,11 @@ import { Transaction } from '../../src/redis/transaction.ts';
 const lazy = { lazyConnect: true } as const;
 
 describe('what a store can be made of', () => {
+  test('a client of another library is not taken for options', () => {
+    const other = { connect() {}, sendCommand() {}, duplicate() {} };
+    expect(() => checkSource(other)).toThrow(/connection: is a client of another library/);
+  });
+
   test('a keyPrefix is refused, wherever it comes from', () => {
     for (const source of [
       'redis://localhost?keyPrefix=app:',
