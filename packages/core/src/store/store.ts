@@ -65,6 +65,9 @@ export type Outcome = 'done' | 'failed' | 'aborted' | 'not-started';
  */
 export type AcquireMode = 'try' | 'wait' | 'park';
 
+/** What the resource's log keeps: the last 16 exceptional events, or the last 64 of all kinds. */
+export type HistoryMode = 'exceptions' | 'all';
+
 export interface AcquireRequest {
   readonly resource: string;
   /** Random, 128 bits, new for each acquisition, made before the request is sent. Sent again it answers the same grant. */
@@ -73,8 +76,12 @@ export interface AcquireRequest {
   readonly mode: AcquireMode;
   /** One readable line and the identity behind it as JSON; kept in the record for people and for diagnosis. */
   readonly owner: { readonly line: string; readonly json: string };
-  /** Where this process hears about its turn, empty if it does not listen. */
+  /**
+   * Where this process hears about its turn, and as owner about a revocation; kept in the record. Empty if it does not
+   * listen.
+   */
   readonly channel: string;
+  readonly history: HistoryMode;
   /** The token must be greater than this (what a fence has admitted). 0 for none. */
   readonly floor: number;
   /**
@@ -154,6 +161,7 @@ export interface ReleaseRequest {
   readonly floor: number;
   /** The job whose tick this lease claimed. Its outcome is written even if the lease is no longer held. */
   readonly job?: string | undefined;
+  readonly history: HistoryMode;
 }
 
 /**
@@ -176,6 +184,73 @@ export interface CancelRequest extends ReleaseRequest {
  */
 export interface CancelReply {
   readonly kind: 'ended' | 'nothing';
+}
+
+/** The ticket of a hand-over turned into a lease of the caller's own. */
+export interface AdoptRequest
+  extends Pick<AcquireRequest, 'resource' | 'leaseId' | 'ttlMs' | 'owner' | 'channel' | 'floor' | 'history'> {
+  /** The leaseId that is handed over. */
+  readonly from: string;
+  /** The job whose tick goes over with it. */
+  readonly job?: string | undefined;
+}
+
+/** `lost`: HELD(from) no longer, so there is nothing to adopt: `superseded` for the second adopter, `expired` after the ttl. */
+export type AdoptReply =
+  | Extract<AcquireReply, { readonly kind: 'granted' | 'spent' | 'cancelled' | 'out-of-range' }>
+  | { readonly kind: 'lost'; readonly reason: LossReason };
+
+export interface RevokeRequest {
+  readonly resource: string;
+  readonly leaseId: string;
+  /** Who asks, and why; kept in the log. */
+  readonly operator: string;
+  readonly reason: string;
+}
+
+/** `revoked`: the owner ends its run, or is out in `remainingMs`. `lost`: this leaseId is not HELD; nothing was changed. */
+export type RevokeReply =
+  | { readonly kind: 'revoked'; readonly remainingMs: number }
+  | { readonly kind: 'lost'; readonly reason: LossReason };
+
+/** One line of a resource's log. */
+export interface HistoryEvent {
+  /** By the store's clock, µs since 1970. */
+  readonly atUs: number;
+  /**
+   * Exceptional: `expired` (taken over after its lease ran out), `lost` (released too late), `revoked`, `adopted`,
+   * `refused` (replaced after a fence refused it). With history `all` also `acquired` and `released`.
+   */
+  readonly event: 'expired' | 'lost' | 'revoked' | 'adopted' | 'refused' | 'acquired' | 'released';
+  /** The owner's line. */
+  readonly owner: string;
+  readonly fencingToken: number;
+  /** For `released` and `lost` the outcome; for `revoked` `<operator>: <reason>`; else empty. */
+  readonly detail: string;
+  /** The job and its tick (epoch ms), if the lease claimed one and the event is one of its own. */
+  readonly job: string | null;
+  readonly tickAt: number | null;
+}
+
+/** The last tick that a job claimed on a resource. */
+export interface TickRecord {
+  /** Epoch milliseconds. */
+  readonly at: number;
+  readonly status: 'claimed' | 'done' | 'failed' | 'aborted';
+  readonly fencingToken: number;
+  /** The owner's line. */
+  readonly owner: string;
+}
+
+/**
+ * What a process is told on its channel: `go` (the waiter `leaseId` has its turn), `look` (it is second: ask again in
+ * `afterMs`), `free` (parked: the resource is free and nobody waits; no leaseId), `revoked` (the owner `leaseId` is to end).
+ */
+export interface StoreMessage {
+  readonly kind: 'go' | 'look' | 'free' | 'revoked';
+  readonly resource: string;
+  readonly leaseId: string;
+  readonly afterMs: number;
 }
 
 /** What the store knows of a resource. All times are the store's, in µs since 1970. */
@@ -214,6 +289,15 @@ export interface LeaseStore {
   /** Throws `ConfigError` for a resource or job name that this store cannot hold. Synchronous, sends nothing. */
   checkName(option: string, name: string): void;
 
+  /** Connects, as the first call would; for those who need to know `server` before it. */
+  connect(): Promise<void>;
+
+  /**
+   * How long the server had been up, and whether this store has seen it restart. Undefined before the first connection.
+   * A server that restarted without persistence may have lost a lease that its owner still trusts.
+   */
+  readonly server: { readonly ageMs: number; readonly restarted: boolean } | undefined;
+
   /** The only way to become owner, but for `adopt`. */
   acquire(request: AcquireRequest, call: StoreCall): Promise<AcquireReply>;
 
@@ -241,41 +325,34 @@ export interface LeaseStore {
   /** Ends the connections that the store itself opened. Calls after it reject. */
   close(): Promise<void>;
 
-  // What follows completes the port. A store without one of these does not have the ability, and the engine says so in a
-  // ConfigError when it is asked for.
-
   /**
-   * One compare-and-set for a hand-over: HELD(from) and not revoked becomes HELD(leaseId) with a new, greater token and
-   * the new owner. The second adopter of a ticket gets `superseded`; after expiry `expired`.
+   * One compare-and-set for a hand-over: HELD(from) and not revoked becomes HELD(leaseId) with a new, greater token, the
+   * new owner and the tick of `job`. Sent again with the same leaseId it answers the same grant.
    */
-  adopt?(
-    request: AcquireRequest & { readonly from: string },
-    call: StoreCall,
-  ): Promise<AcquireReply | { readonly kind: 'lost'; readonly reason: LossReason }>;
+  adopt(request: AdoptRequest, call: StoreCall): Promise<AdoptReply>;
 
   /**
    * Marks HELD(leaseId) so that its next extend answers `revoked`, and tells the owner's channel. Moves no expiry: nobody
    * enters before release or expiry, so it needs no fence.
    */
-  revoke?(
-    request: {
-      readonly resource: string;
-      readonly leaseId: string;
-      readonly operator: string;
-      readonly reason: string;
-    },
-    call: StoreCall,
-  ): Promise<{ readonly kind: 'revoked'; readonly remainingMs: number } | { readonly kind: 'not-held' }>;
-
-  /** The resources that have a record, in no order, each at least once while it exists throughout. */
-  list?(call: StoreCall): AsyncIterable<{ readonly resource: string; readonly record: LeaseRecord }>;
+  revoke(request: RevokeRequest, call: StoreCall): Promise<RevokeReply>;
 
   /**
-   * Messages to `channel`: `go` (your turn), `look` (you are second: ask again when the head's turn has passed), `free` (parked: nobody
-   * waits), `revoked`. They may be lost, late or doubled; a listener asks the store, it never believes the message.
+   * The resources that have a record, in no order, each at least once while it exists throughout; records of other kinds
+   * are left out. Rejects in mid-iteration if the store can no longer be asked.
    */
-  subscribe?(
-    channel: string,
-    listener: (message: { readonly kind: 'go' | 'look' | 'free' | 'revoked'; readonly resource: string }) => void,
-  ): Promise<() => Promise<void>>;
+  list(call: StoreCall): AsyncIterable<{ readonly resource: string; readonly record: LeaseRecord }>;
+
+  /** The resource's log, the newest first, at most `limit` events. */
+  history(resource: string, limit: number, call: StoreCall): Promise<readonly HistoryEvent[]>;
+
+  /** The last tick of a job and the one before it, the newest first; empty if it never claimed one. */
+  ticks(resource: string, job: string, call: StoreCall): Promise<readonly TickRecord[]>;
+
+  /**
+   * Listens to a channel for as long as the store is open, through reconnections. Messages may be lost, late or doubled: a
+   * listener asks the store, it never believes the message. Resolves once it listens for the first time; rejects if it may
+   * not. Returns what ends it.
+   */
+  subscribe(channel: string, listener: (message: StoreMessage) => void): Promise<() => Promise<void>>;
 }
