@@ -11,7 +11,7 @@ const store = describeLeaseStore(
       store: memory,
       messages: true,
       pass: (ms) => clock.advanceAsync(ms),
-      second: async () => memory.connect(),
+      second: async () => memory.beside(),
       flush: async () => memory.flush(),
       evict: async (resource) => memory.flush(resource),
       setField: async (resource, field, value) => {

@@ -293,7 +293,7 @@ describe('fences', () => {
 
 describe('the store', () => {
   test('that cannot be asked is a coordinator-error; the next tick runs', async () => {
-    const faulty = new FaultyStore(bench.store.connect());
+    const faulty = new FaultyStore(bench.store.beside());
     const { cron } = bench.process({ store: faulty, callTimeout: 200 });
     const task = cron.schedule(EVERY_SECOND, () => {}, { name: 'job', logger: quiet });
     const events = eventsOf(task);
@@ -306,7 +306,7 @@ describe('the store', () => {
   });
 
   test('that answers too late for the tick starts nothing and keeps nothing', async () => {
-    const faulty = new FaultyStore(bench.store.connect());
+    const faulty = new FaultyStore(bench.store.beside());
     const { cron, manager } = bench.process({ store: faulty, callTimeout: 2000 });
     const options = { name: 'job', startingDeadline: '1s', logger: quiet } as const;
     const task = cron.schedule('0 * * * * *', () => expect.unreachable(), options);

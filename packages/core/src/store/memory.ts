@@ -1,49 +1,36 @@
 import { StoreUnavailableError } from '../errors.ts';
 import { systemClock, type Clock } from '../clock.ts';
 import { checkJobName, checkPrefix, checkResourceName } from '../names.ts';
-import {
-  decideAcquire,
-  decideCancel,
-  decideExtend,
-  decideRelease,
-  EMPTY,
-  readState,
-  type Decision,
-  type ResourceState,
-  type StoredLease,
-} from './decisions.ts';
+import { decideAcquire, decideAdopt, decideCancel, decideExtend, decideRelease, decideRevoke } from './decisions.ts';
+import { MemoryServer } from './memory-server.ts';
+import { EMPTY, readState, type Decision, type ResourceState, type StoredLease } from './state.ts';
 import type {
   AcquireReply,
   AcquireRequest,
+  AdoptReply,
+  AdoptRequest,
   CancelReply,
   CancelRequest,
   ExtendItem,
   ExtendVerdict,
+  HistoryEvent,
   LeaseRecord,
   LeaseStore,
   ReleaseReply,
   ReleaseRequest,
+  RevokeReply,
+  RevokeRequest,
   StoreCall,
+  StoreMessage,
+  TickRecord,
 } from './store.ts';
+import { readTicks } from './ticks.ts';
 
 export interface MemoryLeaseStoreOptions {
   /** The namespace. Default `leasehold`. */
   readonly prefix?: string | undefined;
   readonly clock?: Clock | undefined;
 }
-
-type Kind = 'go' | 'look' | 'free' | 'revoked';
-type Listener = (message: { readonly kind: Kind; readonly resource: string }) => void;
-
-interface Data {
-  readonly resources: Map<string, ResourceState>;
-  readonly listeners: Map<string, Set<Listener>>;
-  /** No instant before this one, unless the clock has been set back. */
-  notBeforeUs: number;
-}
-
-/** Readings this much earlier than one before it are a clock set back, not two readings within one tick of it. */
-const SET_BACK_US = 1_000_000;
 
 /**
  * Leases in the memory of this process: for tests, and for programs of a single process. It decides as the Redis store
@@ -53,7 +40,10 @@ export class MemoryLeaseStore implements LeaseStore {
   readonly namespace: string;
   readonly description: string;
   readonly #clock: Clock;
-  #data: Data = { resources: new Map(), listeners: new Map(), notBeforeUs: 0 };
+  readonly #ends = new Set<() => void>();
+  #server: MemoryServer;
+  /** The life of the server that was met first. */
+  #met: number | undefined;
   #closed = false;
 
   constructor(options: MemoryLeaseStoreOptions = {}) {
@@ -62,6 +52,7 @@ export class MemoryLeaseStore implements LeaseStore {
     this.namespace = prefix;
     this.description = `memory ${prefix}`;
     this.#clock = clock;
+    this.#server = new MemoryServer(clock);
   }
 
   checkName(option: string, name: string): void {
@@ -69,104 +60,134 @@ export class MemoryLeaseStore implements LeaseStore {
     else checkResourceName(option, name);
   }
 
+  async connect(): Promise<void> {
+    this.#refuseIfClosed();
+    this.#met ??= this.#server.life;
+  }
+
+  get server(): LeaseStore['server'] {
+    if (this.#met === undefined) return undefined;
+    return { ageMs: this.#server.ageMs(), restarted: this.#server.life !== this.#met };
+  }
+
   acquire(request: AcquireRequest, call: StoreCall): Promise<AcquireReply> {
-    return this.#run(call, (nowUs) => this.#decide(request.resource, (state) => decideAcquire(state, request, nowUs)));
+    return this.#decide(request.resource, call, (state, nowUs) => decideAcquire(state, request, nowUs));
+  }
+
+  adopt(request: AdoptRequest, call: StoreCall): Promise<AdoptReply> {
+    return this.#decide(request.resource, call, (state, nowUs) => decideAdopt(state, request, nowUs));
   }
 
   extend(items: readonly ExtendItem[], call: StoreCall): Promise<readonly ExtendVerdict[]> {
     return this.#run(call, (nowUs) =>
-      items.map((item) => this.#decide(item.resource, (state) => decideExtend(state, item, nowUs))),
+      items.map((item) => this.#server.decide(item.resource, (state) => decideExtend(state, item, nowUs))),
     );
   }
 
   release(request: ReleaseRequest, call: StoreCall): Promise<ReleaseReply> {
-    return this.#run(call, (nowUs) => this.#decide(request.resource, (state) => decideRelease(state, request, nowUs)));
+    return this.#decide(request.resource, call, (state, nowUs) => decideRelease(state, request, nowUs));
   }
 
   cancel(request: CancelRequest, call: StoreCall): Promise<CancelReply> {
-    return this.#run(call, (nowUs) => this.#decide(request.resource, (state) => decideCancel(state, request, nowUs)));
+    return this.#decide(request.resource, call, (state, nowUs) => decideCancel(state, request, nowUs));
+  }
+
+  revoke(request: RevokeRequest, call: StoreCall): Promise<RevokeReply> {
+    return this.#decide(request.resource, call, (state, nowUs) => decideRevoke(state, request, nowUs));
   }
 
   read(resource: string, call: StoreCall): Promise<LeaseRecord | null> {
-    return this.#run(call, (nowUs) => readState(this.#data.resources.get(resource) ?? EMPTY, nowUs));
+    return this.#run(call, (nowUs) => readState(this.#state(resource), nowUs));
   }
 
-  subscribe(channel: string, listener: Listener): Promise<() => Promise<void>> {
-    const { listeners } = this.#data;
-    const ours = listeners.get(channel) ?? new Set();
-    listeners.set(channel, ours.add(listener));
-    return Promise.resolve(async () => {
-      ours.delete(listener);
-      if (ours.size === 0 && listeners.get(channel) === ours) listeners.delete(channel);
-    });
+  async *list(call: StoreCall): AsyncGenerator<{ readonly resource: string; readonly record: LeaseRecord }, void> {
+    for (const resource of await this.#run(call, () => [...this.#server.resources.keys()])) {
+      const record = await this.read(resource, { timeoutMs: call.timeoutMs });
+      if (record !== null) yield { resource, record };
+    }
   }
 
-  /** Memory is always within reach, so nothing is ever told. */
-  onReconnect(): () => void {
-    return () => {};
+  history(resource: string, limit: number, call: StoreCall): Promise<readonly HistoryEvent[]> {
+    return this.#run(call, () => this.#state(resource).log.slice(0, limit));
+  }
+
+  ticks(resource: string, job: string, call: StoreCall): Promise<readonly TickRecord[]> {
+    return this.#run(call, () => readTicks(this.#state(resource).ticks, job));
+  }
+
+  async subscribe(channel: string, listener: (message: StoreMessage) => void): Promise<() => Promise<void>> {
+    await this.connect();
+    return this.#until(this.#server.listen(channel, listener));
+  }
+
+  /** Memory is always within reach, but for `restart`. */
+  onReconnect(listener: () => void): () => void {
+    const end = this.#until(this.#server.onRestart(listener));
+    return () => void end();
   }
 
   close(): Promise<void> {
     this.#closed = true;
+    for (const end of this.#ends) end();
     return Promise.resolve();
   }
 
   /** A further store on the same data, with a life of its own: what a second process would have. */
-  connect(): MemoryLeaseStore {
+  beside(): MemoryLeaseStore {
     const other = new MemoryLeaseStore({ prefix: this.namespace, clock: this.#clock });
-    other.#data = this.#data;
+    other.#server = this.#server;
     return other;
   }
 
   /** Loses all data, or that of one resource. Tokens still grow across it, as long as the clock does. */
   flush(resource?: string): void {
-    const { resources } = this.#data;
-    let lastUs = this.#nowUs();
-    for (const { lease } of resources.values()) lastUs = Math.max(lastUs, lease?.fencingToken ?? 0);
-    this.#data.notBeforeUs = lastUs + 1;
-    if (resource === undefined) resources.clear();
-    else resources.delete(resource);
+    this.#server.flush(resource);
+  }
+
+  /** What a restart of the server is for those who use it: `server` shows it, and unless it is persistent all is lost. */
+  restart(options: { readonly persistent: boolean }): void {
+    this.#server.restart(options.persistent);
   }
 
   /** Changes the record behind everybody's back, as an operator at a console does. False if there is none. */
   edit(resource: string, change: Partial<StoredLease>): boolean {
-    const state = this.#data.resources.get(resource);
+    const state = this.#server.resources.get(resource);
     if (state === undefined || state.lease === null) return false;
-    this.#data.resources.set(resource, { ...state, lease: { ...state.lease, ...change } });
+    this.#server.resources.set(resource, { ...state, lease: { ...state.lease, ...change } });
     return true;
   }
 
-  #nowUs(): number {
-    const us = Math.trunc(this.#clock.wallUs());
-    const { notBeforeUs } = this.#data;
-    return us < notBeforeUs && notBeforeUs - us < SET_BACK_US ? notBeforeUs : us;
+  #state(resource: string): ResourceState {
+    return this.#server.resources.get(resource) ?? EMPTY;
+  }
+
+  #refuseIfClosed(): void {
+    if (this.#closed) throw new StoreUnavailableError(`${this.description} is closed`, { mayHaveRun: false });
+  }
+
+  /** What ends it; `close` does so, too. */
+  #until(end: () => void): () => Promise<void> {
+    this.#ends.add(end);
+    return async () => {
+      this.#ends.delete(end);
+      end();
+    };
   }
 
   /** One operation. It decides in a later microtask than the call and answers in a later one still, like a server. */
-  async #run<Reply>(call: StoreCall, decide: (nowUs: number) => Reply): Promise<Reply> {
-    if (this.#closed) {
-      throw new StoreUnavailableError(`${this.description} is closed`, { mayHaveRun: false });
-    }
+  async #run<Reply>(call: StoreCall, answer: (nowUs: number) => Reply): Promise<Reply> {
+    this.#refuseIfClosed();
+    this.#met ??= this.#server.life;
     call.sent?.();
     await Promise.resolve();
-    return decide(this.#nowUs());
+    return answer(this.#server.nowUs());
   }
 
-  #decide<Reply>(resource: string, decide: (state: ResourceState) => Decision<Reply>): Reply {
-    const before = this.#data.resources.get(resource);
-    const { state, reply, messages } = decide(before ?? EMPTY);
-    if (before !== undefined || !isEmpty(state)) this.#data.resources.set(resource, state);
-    for (const { channel, kind } of messages) {
-      for (const listener of this.#data.listeners.get(channel) ?? []) {
-        // Never before the reply, and never into the way of the one who asked.
-        queueMicrotask(() => queueMicrotask(() => listener({ kind, resource })));
-      }
-    }
-    return reply;
+  #decide<Reply>(
+    resource: string,
+    call: StoreCall,
+    decide: (state: ResourceState, nowUs: number) => Decision<Reply>,
+  ): Promise<Reply> {
+    return this.#run(call, (nowUs) => this.#server.decide(resource, (state) => decide(state, nowUs)));
   }
-}
-
-function isEmpty(state: ResourceState): boolean {
-  const { lease, queue, parked, tombstones, ticks } = state;
-  return lease === null && queue.length + parked.length + tombstones.length + ticks.size === 0;
 }

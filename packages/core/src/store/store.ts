@@ -187,8 +187,10 @@ export interface CancelReply {
 }
 
 /** The ticket of a hand-over turned into a lease of the caller's own. */
-export interface AdoptRequest
-  extends Pick<AcquireRequest, 'resource' | 'leaseId' | 'ttlMs' | 'owner' | 'channel' | 'floor' | 'history'> {
+export interface AdoptRequest extends Pick<
+  AcquireRequest,
+  'resource' | 'leaseId' | 'ttlMs' | 'owner' | 'channel' | 'floor' | 'history'
+> {
   /** The leaseId that is handed over. */
   readonly from: string;
   /** The job whose tick goes over with it. */

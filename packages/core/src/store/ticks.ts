@@ -4,7 +4,7 @@
  */
 
 import type { TickReason } from '../errors.ts';
-import type { Outcome, TickRequest } from './store.ts';
+import type { Outcome, TickRecord, TickRequest } from './store.ts';
 
 export interface StoredTick {
   readonly at: number;
@@ -12,9 +12,14 @@ export interface StoredTick {
   /** The lease that claimed it; only that lease writes its outcome. */
   readonly leaseId: string;
   readonly fencingToken: number;
+  /** The owner's line. */
+  readonly owner: string;
   /** What stood here before the claim, and comes back if the run was not started. */
   readonly previous: Omit<StoredTick, 'previous'> | null;
 }
+
+/** The lease that claims. */
+export type Claimant = Pick<StoredTick, 'leaseId' | 'fencingToken' | 'owner'>;
 
 export type Ticks = ReadonlyMap<string, StoredTick>;
 
@@ -42,21 +47,32 @@ export function hasClaimed(ticks: Ticks, request: TickRequest, leaseId: string):
 }
 
 /** Claims the tick for `leaseId`. A claim that takes the place of `replaces` keeps what stood there before either. */
-export function claimTick(
-  ticks: Ticks,
-  request: TickRequest,
-  claim: { readonly leaseId: string; readonly fencingToken: number; readonly replaces: string },
-): Ticks {
+export function claimTick(ticks: Ticks, request: TickRequest, claim: Claimant & { readonly replaces: string }): Ticks {
   const stored = ticks.get(request.job);
-  const { leaseId, fencingToken } = claim;
+  const { leaseId, fencingToken, owner } = claim;
   let previous: StoredTick['previous'] = null;
   if (stored !== undefined) {
     const taken = claim.replaces !== '' && hasClaimed(ticks, request, claim.replaces);
     previous = taken ? stored.previous : withoutPrevious(stored);
   }
   const next = new Map(ticks);
-  next.set(request.job, { at: request.at, status: 'claimed', leaseId, fencingToken, previous });
+  next.set(request.job, { at: request.at, status: 'claimed', leaseId, fencingToken, owner, previous });
   return next;
+}
+
+/** The claim that `from` has on the tick of this job, if it has one, becomes the claim of the lease that adopts it. */
+export function handOverTick(ticks: Ticks, job: string | undefined, from: string, to: Claimant): Ticks {
+  const stored = job === undefined ? undefined : ticks.get(job);
+  if (job === undefined || stored?.leaseId !== from) return ticks;
+  const { leaseId, fencingToken, owner } = to;
+  return new Map(ticks).set(job, { ...stored, leaseId, fencingToken, owner });
+}
+
+/** The last tick of a job and the one before it. */
+export function readTicks(ticks: Ticks, job: string): readonly TickRecord[] {
+  const stored = ticks.get(job);
+  if (stored === undefined) return [];
+  return stored.previous === null ? [toRecord(stored)] : [toRecord(stored), toRecord(stored.previous)];
 }
 
 /** Writes how the work ended, once, if `leaseId` still has the claim; it may have lost its lease. */
@@ -71,6 +87,10 @@ export function endTick(ticks: Ticks, job: string | undefined, leaseId: string, 
 }
 
 function withoutPrevious(tick: StoredTick): Omit<StoredTick, 'previous'> {
-  const { at, status, leaseId, fencingToken } = tick;
-  return { at, status, leaseId, fencingToken };
+  const { at, status, leaseId, fencingToken, owner } = tick;
+  return { at, status, leaseId, fencingToken, owner };
+}
+
+function toRecord({ at, status, fencingToken, owner }: Omit<StoredTick, 'previous'>): TickRecord {
+  return { at, status, fencingToken, owner };
 }

@@ -3,15 +3,22 @@ import { StoreUnavailableError } from '../errors.ts';
 import type {
   AcquireReply,
   AcquireRequest,
+  AdoptReply,
+  AdoptRequest,
   CancelReply,
   CancelRequest,
   ExtendItem,
   ExtendVerdict,
+  HistoryEvent,
   LeaseRecord,
   LeaseStore,
   ReleaseReply,
   ReleaseRequest,
+  RevokeReply,
+  RevokeRequest,
   StoreCall,
+  StoreMessage,
+  TickRecord,
 } from '../store/store.ts';
 
 /** What each operation takes and answers. */
@@ -21,6 +28,16 @@ interface Operations {
   release: { request: ReleaseRequest; reply: ReleaseReply };
   cancel: { request: CancelRequest; reply: CancelReply };
   read: { request: string; reply: LeaseRecord | null };
+  adopt: { request: AdoptRequest; reply: AdoptReply };
+  revoke: { request: RevokeRequest; reply: RevokeReply };
+  list: { request: undefined; reply: readonly Listed[] };
+  history: { request: { readonly resource: string; readonly limit: number }; reply: readonly HistoryEvent[] };
+  ticks: { request: { readonly resource: string; readonly job: string }; reply: readonly TickRecord[] };
+}
+
+interface Listed {
+  readonly resource: string;
+  readonly record: LeaseRecord;
 }
 
 export type Operation = keyof Operations;
@@ -59,11 +76,13 @@ interface Watch {
 export class FaultyStore implements LeaseStore {
   readonly namespace: string;
   readonly description: string;
-  readonly subscribe?: NonNullable<LeaseStore['subscribe']>;
   /** While true, messages of the store are lost. */
   deaf = false;
   /** How often each operation was asked for. */
-  readonly calls: Record<Operation, number> = { acquire: 0, extend: 0, release: 0, cancel: 0, read: 0 };
+  readonly calls: Record<Operation, number> = {
+    ...{ acquire: 0, extend: 0, release: 0, cancel: 0, read: 0 },
+    ...{ adopt: 0, revoke: 0, list: 0, history: 0, ticks: 0 },
+  };
   readonly #inner: LeaseStore;
   readonly #clock: Clock;
   // Each is a Fault of its key's operation, which a Map cannot say.
@@ -77,13 +96,6 @@ export class FaultyStore implements LeaseStore {
     this.#clock = options.clock ?? systemClock;
     this.namespace = inner.namespace;
     this.description = inner.description;
-    const subscribe = inner.subscribe?.bind(inner);
-    if (subscribe !== undefined) {
-      this.subscribe = (channel, listener) =>
-        subscribe(channel, (message) => {
-          if (!this.deaf) listener(message);
-        });
-    }
   }
 
   /** From now on, each call of the operation has this fault. */
@@ -144,6 +156,45 @@ export class FaultyStore implements LeaseStore {
 
   read(resource: string, call: StoreCall): Promise<LeaseRecord | null> {
     return this.#call('read', resource, call, (inner) => this.#inner.read(resource, inner));
+  }
+
+  adopt(request: AdoptRequest, call: StoreCall): Promise<AdoptReply> {
+    return this.#call('adopt', request, call, (inner) => this.#inner.adopt(request, inner));
+  }
+
+  revoke(request: RevokeRequest, call: StoreCall): Promise<RevokeReply> {
+    return this.#call('revoke', request, call, (inner) => this.#inner.revoke(request, inner));
+  }
+
+  /** One call as far as faults go: all of it comes, or nothing. */
+  async *list(call: StoreCall): AsyncGenerator<Listed, void> {
+    yield* await this.#call('list', undefined, call, async (inner) => {
+      const all: Listed[] = [];
+      for await (const each of this.#inner.list(inner)) all.push(each);
+      return all;
+    });
+  }
+
+  history(resource: string, limit: number, call: StoreCall): Promise<readonly HistoryEvent[]> {
+    return this.#call('history', { resource, limit }, call, (inner) => this.#inner.history(resource, limit, inner));
+  }
+
+  ticks(resource: string, job: string, call: StoreCall): Promise<readonly TickRecord[]> {
+    return this.#call('ticks', { resource, job }, call, (inner) => this.#inner.ticks(resource, job, inner));
+  }
+
+  connect(): Promise<void> {
+    return this.#inner.connect();
+  }
+
+  get server(): LeaseStore['server'] {
+    return this.#inner.server;
+  }
+
+  subscribe(channel: string, listener: (message: StoreMessage) => void): Promise<() => Promise<void>> {
+    return this.#inner.subscribe(channel, (message) => {
+      if (!this.deaf) listener(message);
+    });
   }
 
   onReconnect(listener: () => void): () => void {

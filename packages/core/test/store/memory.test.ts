@@ -19,6 +19,7 @@ function request(leaseId: string, more: Partial<AcquireRequest> = {}): AcquireRe
     replaces: '',
     waitRefreshMs: 250,
     quarantineMs: 0,
+    history: 'exceptions',
     ...more,
   };
 }
@@ -86,9 +87,9 @@ describe('MemoryLeaseStore', () => {
     expect(await store.read('invoices', call)).toMatchObject({ state: 'held' });
   });
 
-  test('connect gives a store on the same data that is closed for itself', async () => {
+  test('beside gives a store on the same data that is closed for itself', async () => {
     const store = new MemoryLeaseStore({ prefix: 'shop' });
-    const other = store.connect();
+    const other = store.beside();
     expect(other.namespace).toBe('shop');
     await store.acquire(request('a'), call);
     expect(await other.acquire(request('b'), call)).toMatchObject({ kind: 'busy' });
@@ -104,9 +105,48 @@ describe('MemoryLeaseStore', () => {
     await store.acquire(request('a'), call);
     await store.acquire(request('b', { mode: 'park', channel: 'here' }), call);
     await end();
-    await store.release({ resource: 'reports', leaseId: 'a', outcome: 'done', floor: 0 }, call);
+    await store.release({ resource: 'reports', leaseId: 'a', outcome: 'done', floor: 0, history: 'exceptions' }, call);
     await new Promise(setImmediate);
     expect(heard).toEqual([]);
+  });
+
+  test('a closed store listens no longer, and to nothing new', async () => {
+    const store = new MemoryLeaseStore();
+    const other = store.beside();
+    const heard: string[] = [];
+    await other.subscribe('here', ({ kind }) => heard.push(kind));
+    other.onReconnect(() => heard.push('reconnected'));
+    await store.acquire(request('a', { channel: 'here' }), call);
+    await other.close();
+    await store.revoke({ resource: 'reports', leaseId: 'a', operator: 'me', reason: 'why' }, call);
+    store.restart({ persistent: true });
+    await new Promise(setImmediate);
+    expect(heard).toEqual([]);
+    await expect(other.subscribe('here', () => {})).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    await expect(other.connect()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+  });
+
+  test('a restart is seen by who was connected before it, and loses all unless it is persistent', async () => {
+    const clock = new ManualClock();
+    const store = new MemoryLeaseStore({ clock });
+    expect(store.server).toBeUndefined();
+    await store.acquire(request('a'), call);
+    clock.advance(700);
+    expect(store.server).toEqual({ ageMs: 700, restarted: false });
+    let reconnected = 0;
+    store.onReconnect(() => reconnected++);
+    const late = store.beside();
+    store.restart({ persistent: true });
+    await new Promise(setImmediate);
+    expect(reconnected).toBe(1);
+    clock.advance(50);
+    await late.connect();
+    expect(late.server).toEqual({ ageMs: 50, restarted: false });
+    expect(store.server).toEqual({ ageMs: 50, restarted: true });
+    expect(await store.read('reports', call)).toMatchObject({ leaseId: 'a' });
+    store.restart({ persistent: false });
+    expect(await store.read('reports', call)).toBeNull();
+    expect(late.server).toMatchObject({ restarted: true });
   });
 
   test('edit needs a record', () => {

@@ -19,6 +19,7 @@ function request(leaseId: string, more: Partial<AcquireRequest> = {}): AcquireRe
     replaces: '',
     waitRefreshMs: 250,
     quarantineMs: 0,
+    history: 'exceptions',
     ...more,
   };
 }
@@ -49,10 +50,10 @@ describe('FaultyStore', () => {
     const item = { resource: 'reports', leaseId: 'a', ttlMs: 10_000 };
     expect(await store.extend([item], call)).toMatchObject([{ verdict: 'extended' }]);
     expect(await store.read('reports', call)).toMatchObject({ state: 'held' });
-    const end = { resource: 'reports', leaseId: 'a', outcome: 'done', floor: 0 } as const;
+    const end = { resource: 'reports', leaseId: 'a', outcome: 'done', floor: 0, history: 'exceptions' } as const;
     expect(await store.release(end, call)).toEqual({ kind: 'released' });
     expect(await store.cancel({ ...end, tombstoneMs: 0 }, call)).toEqual({ kind: 'nothing' });
-    expect(store.calls).toEqual({ acquire: 1, extend: 1, release: 1, cancel: 1, read: 1 });
+    expect(store.calls).toMatchObject({ acquire: 1, extend: 1, release: 1, cancel: 1, read: 1 });
     expect(sent).toBe(1);
     await new Promise(setImmediate);
     expect(clock.timers).toEqual([]);
@@ -154,8 +155,8 @@ describe('FaultyStore', () => {
   test('messages can be lost, and a reconnection announced', async () => {
     const { memory, store } = setUp();
     const heard: string[] = [];
-    await store.subscribe?.('here', ({ kind }) => heard.push(kind));
-    const end = { resource: 'reports', outcome: 'done', floor: 0 } as const;
+    await store.subscribe('here', ({ kind }) => heard.push(kind));
+    const end = { resource: 'reports', outcome: 'done', floor: 0, history: 'exceptions' } as const;
     for (const [deaf, leaseId] of [
       [true, 'a'],
       [false, 'b'],
@@ -175,11 +176,43 @@ describe('FaultyStore', () => {
     expect(reconnected).toBe(1);
   });
 
-  test('a store without messages stays one', () => {
-    const { memory } = setUp();
-    const bare = new Proxy(memory, {
-      get: (target, name) => (name === 'subscribe' ? undefined : Reflect.get(target, name, target)),
-    });
-    expect(new FaultyStore(bare).subscribe).toBeUndefined();
+  test('what only some callers need fails in the same way', async () => {
+    const { clock, memory, store } = setUp();
+    await memory.acquire(request('a'), call);
+    const { resource, ttlMs, owner, channel, floor, history } = request('b');
+    const adoption = { resource, leaseId: 'b', from: 'a', ttlMs, owner, channel, floor, history };
+    const list = async (): Promise<string[]> => {
+      const names: string[] = [];
+      for await (const each of store.list(call)) names.push(each.resource);
+      return names;
+    };
+    const ask = {
+      adopt: () => store.adopt(adoption, call),
+      revoke: () => store.revoke({ resource, leaseId: 'b', operator: 'me', reason: 'why' }, call),
+      list,
+      history: () => store.history(resource, 10, call),
+      ticks: () => store.ticks(resource, 'job', call),
+    };
+    store.partition();
+    for (const [operation, run] of Object.entries(ask)) {
+      const failed = expect(run(), operation).rejects.toMatchObject(noAnswer);
+      await clock.advanceAsync(1_000);
+      await failed;
+    }
+    store.heal();
+    expect(await ask.adopt()).toMatchObject({ kind: 'granted' });
+    expect(await ask.revoke()).toMatchObject({ kind: 'revoked' });
+    expect(await list()).toEqual(['reports']);
+    expect((await ask.history()).map(({ event }) => event)).toEqual(['revoked', 'adopted']);
+    expect(await ask.ticks()).toEqual([]);
+    expect(store.calls).toMatchObject({ adopt: 2, revoke: 2, list: 2, history: 2, ticks: 2 });
+  });
+
+  test('the connection is that of the store behind it', async () => {
+    const { memory, store } = setUp();
+    expect(store.server).toBeUndefined();
+    await store.connect();
+    memory.restart({ persistent: true });
+    expect(store.server).toEqual({ ageMs: 0, restarted: true });
   });
 });

@@ -14,7 +14,7 @@ export function memoryStoreSubject(wrap: (store: MemoryLeaseStore) => LeaseStore
     store: wrap(memory),
     messages: true,
     pass: (ms) => clock.advanceAsync(ms),
-    second: async () => wrap(memory.connect()),
+    second: async () => wrap(memory.beside()),
     flush: async () => memory.flush(),
     evict: async (resource) => memory.flush(resource),
     setField: async (resource, field, value) => {

@@ -178,7 +178,10 @@ export const storeMutants: readonly StoreMutant[] = [
       async acquire(request, call) {
         const { replaces, resource, tick } = request;
         if (replaces === '') return memory.acquire(request, call);
-        await memory.release({ resource, leaseId: replaces, outcome: 'done', floor: 0, job: tick?.job }, call);
+        await memory.release(
+          { resource, leaseId: replaces, outcome: 'done', floor: 0, history: 'exceptions', job: tick?.job },
+          call,
+        );
         return memory.acquire({ ...request, replaces: '', tick: undefined }, call);
       },
     }),
@@ -249,7 +252,10 @@ export const storeMutants: readonly StoreMutant[] = [
           if (reply.kind !== 'busy' || reply.reason !== 'turn') return reply;
           const { resource } = request;
           for (const leaseId of waiters) {
-            await memory.cancel({ resource, leaseId, outcome: 'not-started', floor: 0, tombstoneMs: 0 }, call);
+            await memory.cancel(
+              { resource, leaseId, outcome: 'not-started', floor: 0, history: 'exceptions', tombstoneMs: 0 },
+              call,
+            );
           }
           return memory.acquire(request, call);
         },
@@ -268,7 +274,10 @@ export const storeMutants: readonly StoreMutant[] = [
       async acquire(request, call) {
         const { resource, leaseId } = request;
         if (request.mode === 'wait') {
-          await memory.cancel({ resource, leaseId, outcome: 'not-started', floor: 0, tombstoneMs: 0 }, call);
+          await memory.cancel(
+            { resource, leaseId, outcome: 'not-started', floor: 0, history: 'exceptions', tombstoneMs: 0 },
+            call,
+          );
         }
         return memory.acquire(request, call);
       },
@@ -324,8 +333,17 @@ export function mutate(memory: MemoryLeaseStore, change: StoreMutant['change']):
     release: (request, call) => memory.release(request, call),
     cancel: (request, call) => memory.cancel(request, call),
     read: (resource, call) => memory.read(resource, call),
+    adopt: (request, call) => memory.adopt(request, call),
+    revoke: (request, call) => memory.revoke(request, call),
+    list: (call) => memory.list(call),
+    history: (resource, limit, call) => memory.history(resource, limit, call),
+    ticks: (resource, job, call) => memory.ticks(resource, job, call),
+    connect: () => memory.connect(),
+    get server() {
+      return memory.server;
+    },
     subscribe: (channel, listener) => memory.subscribe(channel, listener),
-    onReconnect: () => memory.onReconnect(),
+    onReconnect: (listener) => memory.onReconnect(listener),
     close: () => memory.close(),
     ...change(memory),
   };

@@ -45,7 +45,7 @@ export class Bench {
   }
 
   process(options: Partial<LeaseManagerOptions> = {}): Process {
-    const store: LeaseStore = options.store ?? this.store.connect();
+    const store: LeaseStore = options.store ?? this.store.beside();
     const manager = new LeaseManager({ ttl: '10s', ...options, store });
     const cron = leasedCron({ manager });
     this.#ends.push(async () => {

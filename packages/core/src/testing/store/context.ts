@@ -121,6 +121,7 @@ export class StoreContext {
       replaces: '',
       waitRefreshMs: 10_000,
       quarantineMs: 0,
+      history: 'exceptions',
       ...wish,
     };
   }
@@ -144,12 +145,23 @@ export class StoreContext {
   }
 
   release(leaseId: string, more: Partial<ReleaseRequest> = {}): Promise<ReleaseReply> {
-    return this.store.release({ resource: this.resource, leaseId, outcome: 'done', floor: 0, ...more }, this.call);
+    return this.store.release(
+      { resource: this.resource, leaseId, outcome: 'done', floor: 0, history: 'exceptions', ...more },
+      this.call,
+    );
   }
 
   cancel(leaseId: string, more: Partial<CancelRequest> = {}): Promise<CancelReply> {
     return this.store.cancel(
-      { resource: this.resource, leaseId, outcome: 'not-started', floor: 0, tombstoneMs: 0, ...more },
+      {
+        resource: this.resource,
+        leaseId,
+        outcome: 'not-started',
+        floor: 0,
+        history: 'exceptions',
+        tombstoneMs: 0,
+        ...more,
+      },
       this.call,
     );
   }

@@ -298,7 +298,7 @@ export const ownershipCases: readonly StoreCase[] = [
       const { store, resource } = context;
       const request = context.request();
       const { leaseId } = request;
-      const end = { resource, leaseId, outcome: 'done', floor: 0 } as const;
+      const end = { resource, leaseId, outcome: 'done', floor: 0, history: 'exceptions' } as const;
       const calls: Record<string, (call: StoreCall) => Promise<unknown>> = {
         acquire: (call) => store.acquire(request, call),
         extend: (call) => store.extend([{ resource, leaseId, ttlMs: 30_000 }], call),

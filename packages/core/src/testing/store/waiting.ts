@@ -29,9 +29,7 @@ async function queueUp(context: StoreContext, holder: Wish, wishes: readonly Wis
 async function listen(context: StoreContext): Promise<{ channel: string; heard: string[] }> {
   const channel = unique('channel');
   const heard: string[] = [];
-  const hear = context.store.subscribe?.bind(context.store);
-  if (hear === undefined) throw new Error('the hook messages is for stores that have subscribe');
-  await hear(channel, ({ kind, resource }) => {
+  await context.store.subscribe(channel, ({ kind, resource }) => {
     heard.push(resource === context.resource ? kind : `${kind} of ${resource}`);
   });
   return { channel, heard };

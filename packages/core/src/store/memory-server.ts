@@ -1,0 +1,90 @@
+import type { Clock } from '../clock.ts';
+import { EMPTY, type Decision, type ResourceState } from './state.ts';
+import type { StoreMessage } from './store.ts';
+
+type Listener = (message: StoreMessage) => void;
+
+/** Readings this much earlier than one before it are a clock set back, not two readings within one tick of it. */
+const SET_BACK_US = 1_000_000;
+
+/** What memory stores that belong together share: the data, the clock and the channels. */
+export class MemoryServer {
+  readonly resources: Map<string, ResourceState> = new Map();
+  readonly #clock: Clock;
+  readonly #listeners = new Map<string, Set<Listener>>();
+  readonly #restarted = new Set<() => void>();
+  /** No instant before this one, unless the clock has been set back. */
+  #notBeforeUs = 0;
+  #startedMs: number;
+  #life = 1;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#startedMs = clock.monotonicMs();
+  }
+
+  /** Another number after each restart. */
+  get life(): number {
+    return this.#life;
+  }
+
+  ageMs(): number {
+    return this.#clock.monotonicMs() - this.#startedMs;
+  }
+
+  nowUs(): number {
+    const us = Math.trunc(this.#clock.wallUs());
+    const notBeforeUs = this.#notBeforeUs;
+    return us < notBeforeUs && notBeforeUs - us < SET_BACK_US ? notBeforeUs : us;
+  }
+
+  decide<Reply>(resource: string, decide: (state: ResourceState) => Decision<Reply>): Reply {
+    const before = this.resources.get(resource);
+    const { state, reply, messages } = decide(before ?? EMPTY);
+    if (before !== undefined || !isEmpty(state)) this.resources.set(resource, state);
+    for (const { channel, kind, leaseId, afterMs } of messages) {
+      for (const listener of this.#listeners.get(channel) ?? []) {
+        // Never before the reply, and never into the way of the one who asked.
+        queueMicrotask(() => queueMicrotask(() => listener({ kind, resource, leaseId, afterMs })));
+      }
+    }
+    return reply;
+  }
+
+  listen(channel: string, listener: Listener): () => void {
+    const ours = this.#listeners.get(channel) ?? new Set();
+    // One of its own, so that the same function may listen twice.
+    const own: Listener = (message) => listener(message);
+    this.#listeners.set(channel, ours.add(own));
+    return () => {
+      ours.delete(own);
+      if (ours.size === 0 && this.#listeners.get(channel) === ours) this.#listeners.delete(channel);
+    };
+  }
+
+  onRestart(listener: () => void): () => void {
+    const own = (): void => listener();
+    this.#restarted.add(own);
+    return () => void this.#restarted.delete(own);
+  }
+
+  flush(resource?: string): void {
+    let lastUs = this.nowUs();
+    for (const { lease } of this.resources.values()) lastUs = Math.max(lastUs, lease?.fencingToken ?? 0);
+    this.#notBeforeUs = lastUs + 1;
+    if (resource === undefined) this.resources.clear();
+    else this.resources.delete(resource);
+  }
+
+  restart(persistent: boolean): void {
+    this.#life++;
+    this.#startedMs = this.#clock.monotonicMs();
+    if (!persistent) this.flush();
+    for (const listener of this.#restarted) queueMicrotask(listener);
+  }
+}
+
+function isEmpty(state: ResourceState): boolean {
+  const { lease, queue, parked, tombstones, ticks } = state;
+  return lease === null && queue.length + parked.length + tombstones.length + ticks.size === 0;
+}
