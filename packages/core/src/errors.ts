@@ -8,6 +8,7 @@
 export type ErrorCode =
   | 'CONFIG'
   | 'RESOURCE_BUSY'
+  | 'ACQUIRE_TIMEOUT'
   | 'TICK_REFUSED'
   | 'REENTRANT_ACQUIRE'
   | 'RELEASE_IN_BODY'
@@ -87,8 +88,9 @@ export class LeaseholdError extends Error {
   }
 
   /**
-   * Whether `error`, or an error in its chain of `cause`, is a Leasehold error (of this code, if one is given). Works
-   * across two installed copies of the package and through wrappers such as those of ORMs.
+   * Whether `error`, or an error in its chain of `cause`, is a Leasehold error (of this code, if one is given; an
+   * `ACQUIRE_TIMEOUT` is a `RESOURCE_BUSY` as well). Works across two installed copies of the package and through wrappers
+   * such as those of ORMs.
    */
   static is(error: unknown, code?: ErrorCode): boolean {
     return LeaseholdError.find(error, code) !== undefined;
@@ -99,9 +101,10 @@ export class LeaseholdError extends Error {
     const seen = new Set<unknown>();
     for (let at = error; at instanceof Error && !seen.has(at); at = at.cause) {
       seen.add(at);
-      if (brand in at && (code === undefined || (at as unknown as LeaseholdError).code === code)) {
-        return at as unknown as LeaseholdError;
-      }
+      if (!(brand in at)) continue;
+      const found = at as unknown as LeaseholdError;
+      const isTimeout = code === 'RESOURCE_BUSY' && found.code === 'ACQUIRE_TIMEOUT';
+      if (code === undefined || found.code === code || isTimeout) return found;
     }
     return undefined;
   }
@@ -128,11 +131,22 @@ export class ResourceBusyError extends LeaseholdError {
   constructor(
     resource: string,
     busy: { readonly reason: BusyReason; readonly holder: Holder | null; readonly remainingMs: number },
+    code: 'RESOURCE_BUSY' | 'ACQUIRE_TIMEOUT' = 'RESOURCE_BUSY',
   ) {
-    super('RESOURCE_BUSY', `${describeBusy(busy)}; try later or skip this run`, { resource });
+    super(code, `${describeBusy(busy)}; try later or skip this run`, { resource });
     this.reason = busy.reason;
     this.holder = busy.holder;
     this.remainingMs = busy.remainingMs;
+  }
+}
+
+/** The resource was not to be had within `wait`. */
+export class AcquireTimeoutError extends ResourceBusyError {
+  constructor(
+    resource: string,
+    busy: { readonly reason: BusyReason; readonly holder: Holder | null; readonly remainingMs: number },
+  ) {
+    super(resource, busy, 'ACQUIRE_TIMEOUT');
   }
 }
 
@@ -240,12 +254,17 @@ export class LeaseLostError extends LeaseholdError {
   }
 }
 
-/** The run was asked to end. Its lease is still held: finish or roll back, then return. */
+/**
+ * The run was asked to end. Its lease is still held: finish or roll back, then return. Without a `fencingToken` it was an
+ * acquisition that was ended; nothing is held.
+ */
 export class RunCancelledError extends LeaseholdError {
   readonly reason: CancelReason;
 
   constructor(resource: string, reason: CancelReason, fencingToken?: number, cause?: unknown) {
-    super('RUN_CANCELLED', `${reason}; the lease is still held: finish up and return`, {
+    const detail =
+      fencingToken === undefined ? 'nothing was acquired' : 'the lease is still held: finish up and return';
+    super('RUN_CANCELLED', `${reason}; ${detail}`, {
       resource,
       fencingToken,
       cause,

@@ -28,6 +28,8 @@ export interface ManagerEvents {
       readonly remainingMs: number;
     },
   ];
+  /** A resource asked for with `park` is free and nobody waits. An accelerator: it may be lost, or untrue by now. */
+  free: [{ readonly resource: string }];
   tickRefused: [
     { readonly resource: string; readonly job: string; readonly reason: TickReason; readonly aheadMs: number },
   ];

@@ -14,25 +14,29 @@ export {
 } from './fence/fence.ts';
 export { MemoryFence, type MemoryFenceOptions, type MemoryTx } from './fence/memory.ts';
 export { currentLease } from './lease/current.ts';
-export type { LeaseInfo } from './lease/info.ts';
+export type { HistoryEntry, LeaseInfo, TickInfo } from './lease/info.ts';
 export type { Lease } from './lease/lease.ts';
 export {
   LeaseManager,
   type CloseResult,
+  type RevokeResult,
   type RunBody,
   type TryAcquireResult,
   type TryRunResult,
   type Unsettled,
 } from './lease/manager.ts';
 export type { Refusal } from './lease/refusal.ts';
+export type { Ticket } from './lease/ticket.ts';
 export type { ReleaseResult } from './lease/tenure.ts';
 export type { Logger } from './log.ts';
 export { checkJobName, checkPrefix, checkResourceName, qualify } from './names.ts';
 export {
   parseOptions,
   type AcquireOptions,
+  type AdoptOptions,
   type CloseOptions,
   type LeaseManagerOptions,
+  type RevokeOptions,
   type TickOptions,
 } from './options.ts';
 export type { OwnerIdentity, OwnerOption } from './owner.ts';

@@ -7,7 +7,7 @@ import { guardedLogger, silentLogger, type Logger } from './log.ts';
 import { checkJobName } from './names.ts';
 import { timingOf, type Timing, type TimingOptions } from './lease/term.ts';
 import type { OwnerOption } from './owner.ts';
-import type { LeaseStore, TickRequest } from './store/store.ts';
+import type { HistoryMode, LeaseStore, TickRequest } from './store/store.ts';
 
 export interface LeaseManagerOptions {
   readonly store: LeaseStore;
@@ -27,6 +27,17 @@ export interface LeaseManagerOptions {
   readonly maxHold?: Duration;
   /** Name and version of this process in the record. @default pod, container or host name */
   readonly owner?: OwnerOption;
+  /**
+   * What the log of a resource keeps in the store: the last 16 exceptional events, or the last 64 of all kinds.
+   * @default 'exceptions'
+   */
+  readonly history?: HistoryMode;
+  /**
+   * Waits out a server that is younger than the ttl, also on the first connection: what it lost in a restart without
+   * persistence may still be trusted by its owner. Always done once this process has seen its server restart.
+   * @default false
+   */
+  readonly quarantine?: boolean;
   /** A pino logger, or one of its shape. @default silent */
   readonly logger?: Logger;
   /** @default systemClock */
@@ -49,6 +60,16 @@ export interface TickOptions {
 export interface AcquireOptions {
   /** @default the manager's ttl */
   readonly ttl?: Duration;
+  /**
+   * How long to wait for the resource, in order of arrival. `Infinity` for ever. The order holds among waiters that answer
+   * within the claim, clamp(ttl / 10, 50 ms, 500 ms). @default 0
+   */
+  readonly wait?: Duration;
+  /**
+   * For adapters that put work aside: a refusal asks the store for one `free` event of the manager, when the resource is
+   * free and nobody waits. May be lost: only hurry by it. @default false
+   */
+  readonly park?: boolean;
   /** Aborts the acquisition; in `run` it cancels the body as well (`RunCancelledError`, reason `caller`). */
   readonly signal?: AbortSignal;
   /** The fences that this lease writes through. Activated in the order of their names before the body begins. */
@@ -66,6 +87,18 @@ export interface AcquireOptions {
   readonly detached?: boolean;
 }
 
+/** Of the adopter's lease. The ttl defaults to that of the ticket. */
+export type AdoptOptions = Pick<AcquireOptions, 'ttl' | 'signal' | 'fences' | 'activate' | 'maxHold'>;
+
+export interface RevokeOptions {
+  /** Only if this is the owner still. @default whoever owns it */
+  readonly leaseId?: string;
+  /** Who asks; recorded. @default this process */
+  readonly operator?: string;
+  /** Why; recorded. */
+  readonly reason?: string;
+}
+
 export interface CloseOptions {
   /** How long bodies may go on undisturbed. @default '10s' */
   readonly grace?: Duration;
@@ -79,6 +112,8 @@ export interface ManagerSettings {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly owner: OwnerOption | undefined;
+  readonly history: HistoryMode;
+  readonly quarantine: boolean;
   readonly timing: Timing;
   readonly timingOptions: TimingOptions;
   readonly activateTimeoutMs: number | undefined;
@@ -90,12 +125,16 @@ export interface ManagerSettings {
 /** Options of one acquisition after checking. */
 export interface AcquireSettings {
   readonly timing: Timing;
+  readonly waitMs: number;
+  readonly park: boolean;
   readonly signal: AbortSignal | undefined;
   readonly fences: readonly Fence[];
   readonly onWrite: boolean;
   readonly maxHoldMs: number;
   readonly activateTimeoutMs: number;
   readonly tick: TickRequest | undefined;
+  /** Whose tick came over with a ticket. */
+  readonly job?: string | undefined;
   readonly detached: boolean;
 }
 
@@ -156,6 +195,8 @@ const managerSchema = z.strictObject({
     'must be at least 5 ms and not Infinity',
   ),
   maxHold: duration('maxHold', (ms) => ms >= 1, 'must be at least 1 ms'),
+  history: z.enum(['exceptions', 'all'], "must be 'exceptions' or 'all'").optional(),
+  quarantine: z.boolean('must be true or false').optional(),
   owner: z
     .union([z.string(), z.strictObject({ name: z.string().optional(), version: z.string().optional() })])
     .optional(),
@@ -178,12 +219,20 @@ const tickSchema = z.strictObject({
 
 const acquireSchema = z.strictObject({
   ttl: duration('ttl'),
+  wait: duration('wait'),
+  park: z.boolean('must be true or false').optional(),
   signal: z.custom<AbortSignal>((value) => value instanceof AbortSignal, 'must be an AbortSignal').optional(),
   fences: z.array(fence, 'must be an array of fences').optional(),
   activate: z.enum(['before', 'on-write'], "must be 'before' or 'on-write'").optional(),
   maxHold: duration('maxHold', (ms) => ms >= 1, 'must be at least 1 ms'),
   tick: tickSchema.optional(),
   detached: z.boolean('must be true or false').optional(),
+});
+
+const revokeSchema = z.strictObject({
+  leaseId: z.string('must be a string').min(1, 'must not be empty').optional(),
+  operator: z.string('must be a string').max(256, 'must be at most 256 characters').optional(),
+  reason: z.string('must be a string').max(1024, 'must be at most 1,024 characters').optional(),
 });
 
 const closeSchema = z.strictObject({ grace: duration('grace'), abandonAfter: duration('abandonAfter') });
@@ -232,12 +281,16 @@ export function parseManagerOptions(options: LeaseManagerOptions): ManagerSettin
     clock: given.clock ?? systemClock,
     logger,
     owner: given.owner as OwnerOption | undefined,
+    history: given.history ?? 'exceptions',
+    quarantine: given.quarantine ?? false,
     timing,
     timingOptions,
     activateTimeoutMs: given.activateTimeout,
     maxHoldMs,
     plain: {
       timing,
+      waitMs: 0,
+      park: false,
       signal: undefined,
       fences: [],
       onWrite: false,
@@ -267,7 +320,17 @@ function adviceOn(ttlMs: number, refreshRatio: number): string[] {
 
 export function parseAcquireOptions(options: AcquireOptions | undefined, manager: ManagerSettings): AcquireSettings {
   if (options === undefined) return manager.plain;
-  const { ttl, signal, activate, maxHold, tick, detached, fences: given = [] } = parseOptions(acquireSchema, options);
+  const {
+    ttl,
+    wait,
+    park,
+    signal,
+    activate,
+    maxHold,
+    tick,
+    detached,
+    fences: given = [],
+  } = parseOptions(acquireSchema, options);
   const timing =
     ttl === undefined || ttl === manager.timing.ttlMs ? manager.timing : timingOf(ttl, manager.timingOptions);
   const fences = [...given].sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -278,6 +341,8 @@ export function parseAcquireOptions(options: AcquireOptions | undefined, manager
   }
   return {
     timing,
+    waitMs: wait ?? 0,
+    park: park ?? false,
     signal,
     fences,
     onWrite: activate === 'on-write',
@@ -292,6 +357,10 @@ export function parseAcquireOptions(options: AcquireOptions | undefined, manager
     },
     detached: detached ?? false,
   };
+}
+
+export function parseRevokeOptions(options: RevokeOptions | undefined): Partial<RevokeOptions> {
+  return options === undefined ? {} : (parseOptions(revokeSchema, options) as Partial<RevokeOptions>);
 }
 
 export function parseCloseOptions(options: CloseOptions | undefined): {

@@ -47,6 +47,12 @@ export class Wheel<T extends Slotted> {
     // An empty slot stays until the timer fires: a run that comes and goes leaves the timer as it was.
   }
 
+  /** The first item that fits. Looks at each: for rare occasions. */
+  find(fits: (item: T) => boolean): T | undefined {
+    for (const items of this.#slots.values()) for (const item of items) if (fits(item)) return item;
+    return undefined;
+  }
+
   /** Removes and returns all that is due now or within `aheadMs`. */
   takeDue(aheadMs = 0): T[] {
     const now = (this.#clock.monotonicMs() + aheadMs) / this.#grainMs;

@@ -17,4 +17,6 @@ export interface Context {
   readonly tenures: Set<Tenure>;
   /** Whether the manager is closing: nothing is handed out any more. */
   closing: boolean;
+  /** Ends what waits for a lease, when the manager closes. */
+  readonly waiting: Set<() => void>;
 }

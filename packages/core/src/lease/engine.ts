@@ -1,54 +1,71 @@
 import type { Clock } from '../clock.ts';
 import type { LeaseStore } from '../store/store.ts';
 import { Keeper } from './keeper.ts';
+import { Mailbox } from './mailbox.ts';
 import { Settler } from './settler.ts';
+import type { Sleeper } from './sleeper.ts';
 import { OwnerClock } from './term.ts';
 
 /** What the managers of one store share. */
-export interface Engine {
+export class Engine {
   readonly ownerClock: OwnerClock;
   readonly keeper: Keeper;
   readonly settler: Settler;
-  /** Ends this manager's use; the last one closes the store. */
-  leave(): Promise<void>;
+  readonly mailbox: Mailbox;
+  /** Acquisitions that wait, by leaseId. */
+  readonly waiters = new Map<string, Sleeper>();
+  /** Told of each resource that is free for those who put work aside. */
+  readonly parked = new Set<(resource: string) => void>();
+  readonly #stopListening: () => void;
+
+  constructor(store: LeaseStore, clock: Clock) {
+    this.ownerClock = new OwnerClock(clock);
+    this.keeper = new Keeper(store, clock, this.ownerClock);
+    this.settler = new Settler(clock);
+    this.mailbox = new Mailbox(store, {
+      waiter: (leaseId, afterMs) => this.waiters.get(leaseId)?.wake(afterMs),
+      owner: (leaseId) => this.keeper.hurry(leaseId),
+      parked: (resource) => {
+        for (const listener of this.parked) listener(resource);
+      },
+    });
+    this.#stopListening = store.onReconnect(() => {
+      this.mailbox.reconnected();
+      this.keeper.reconnected();
+      this.settler.reconnected();
+      for (const sleeper of this.waiters.values()) sleeper.wake();
+    });
+  }
+
+  stop(): void {
+    this.#stopListening();
+    this.settler.abandon();
+  }
 }
 
-interface Shared {
-  readonly ownerClock: OwnerClock;
-  readonly keeper: Keeper;
-  readonly settler: Settler;
-  readonly stopListening: () => void;
-  users: number;
-}
+const enginesOf = new WeakMap<LeaseStore, Map<Clock, { readonly engine: Engine; users: number }>>();
 
-const enginesOf = new WeakMap<LeaseStore, Map<Clock, Shared>>();
-
-function create(store: LeaseStore, clock: Clock): Shared {
-  const ownerClock = new OwnerClock(clock);
-  const keeper = new Keeper(store, clock, ownerClock);
-  const settler = new Settler(clock);
-  const stopListening = store.onReconnect(() => {
-    keeper.reconnected();
-    settler.reconnected();
-  });
-  return { ownerClock, keeper, settler, stopListening, users: 0 };
-}
-
-/** One engine a store (and clock, which differ only in tests), however many managers use it. */
-export function joinEngine(store: LeaseStore, clock: Clock): Engine {
+/**
+ * One engine a store (and clock, which differ only in tests), however many managers use it. `leave` ends this manager's
+ * use; the last one closes the store.
+ */
+export function joinEngine(
+  store: LeaseStore,
+  clock: Clock,
+): { readonly engine: Engine; readonly leave: () => Promise<void> } {
   let engines = enginesOf.get(store);
   if (engines === undefined) enginesOf.set(store, (engines = new Map()));
-  let shared = engines.get(clock);
-  if (shared === undefined) engines.set(clock, (shared = create(store, clock)));
-  shared.users++;
-  const { ownerClock, keeper, settler } = shared;
+  const others = engines;
+  let shared = others.get(clock);
+  if (shared === undefined) others.set(clock, (shared = { engine: new Engine(store, clock), users: 0 }));
+  const mine = shared;
+  mine.users++;
 
   async function leave(): Promise<void> {
-    if (shared === undefined || --shared.users > 0) return;
-    shared.stopListening();
-    shared.settler.abandon();
-    engines?.delete(clock);
-    if (engines?.size === 0) await store.close();
+    if (--mine.users > 0) return;
+    mine.engine.stop();
+    others.delete(clock);
+    if (others.size === 0) await store.close();
   }
-  return { ownerClock, keeper, settler, leave };
+  return { engine: mine.engine, leave };
 }

@@ -1,5 +1,5 @@
 import type { OwnerIdentity } from '../owner.ts';
-import type { LeaseRecord } from '../store/store.ts';
+import type { HistoryEvent, LeaseRecord, TickRecord } from '../store/store.ts';
 
 /** A resource as the store sees it. Advisory: it may be outdated when it arrives, and nothing may be decided by it. */
 export interface LeaseInfo {
@@ -67,4 +67,19 @@ export function describeRecord(resource: string, record: LeaseRecord): LeaseInfo
       reason: previous.reason,
     },
   };
+}
+
+/** One line of a resource's log. */
+export interface HistoryEntry extends Omit<HistoryEvent, 'atUs' | 'tickAt'> {
+  readonly at: Date;
+  readonly tick: Date | null;
+}
+
+export function describeEvent({ atUs, tickAt, ...event }: HistoryEvent): HistoryEntry {
+  return { at: dateOf(atUs), ...event, tick: tickAt === null ? null : new Date(tickAt) };
+}
+
+/** A tick of a job, as the store remembers it. */
+export interface TickInfo extends Omit<TickRecord, 'at'> {
+  readonly tick: Date;
 }

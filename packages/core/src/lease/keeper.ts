@@ -40,6 +40,14 @@ export class Keeper {
     this.#unanswered.delete(tenure);
   }
 
+  /** The store may have something to say about this lease: ask now. */
+  hurry(leaseId: string): void {
+    const tenure = this.#wheel.find((each) => each.grant.leaseId === leaseId);
+    if (tenure === undefined || tenure.extending || tenure.final || !tenure.isHeld()) return;
+    this.#wheel.remove(tenure);
+    this.#extendAll([tenure]);
+  }
+
   /** The store can be reached again: whoever has no answer need not wait for the next pause to end. */
   reconnected(): void {
     const waiting = [...this.#unanswered].filter((tenure) => tenure.live && !tenure.extending && !tenure.final);

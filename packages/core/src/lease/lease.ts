@@ -3,11 +3,13 @@ import { ReleaseInBodyError } from '../errors.ts';
 import type { Fence, Grant, Holding } from '../fence/fence.ts';
 import type { OwnerIdentity } from '../owner.ts';
 import type { ReleaseResult, Tenure } from './tenure.ts';
+import type { Ticket } from './ticket.ts';
 
 /** What a lease needs of the manager that made it. */
 export interface LeaseKeeping {
   readonly owner: OwnerIdentity;
   release(tenure: Tenure): Promise<ReleaseResult>;
+  handOver(tenure: Tenure): Promise<Ticket>;
 }
 
 /**
@@ -81,6 +83,15 @@ export class Lease implements Holding, AsyncDisposable {
   async release(): Promise<ReleaseResult> {
     if (this.#tenure.inBody) throw new ReleaseInBodyError(this.resource, this.fencingToken);
     return this.#keeping.release(this.#tenure);
+  }
+
+  /**
+   * Gives the lease into other hands: a ticket that another process turns into a lease of its own with
+   * `LeaseManager.adopt`, within the ttl. Ended here, without aborting anything: `run` still returns its value. Rejects with
+   * `StoreUnavailableError`, and the lease goes on; with `LeaseLostError`; with `RunCancelledError` if it was revoked.
+   */
+  handOver(): Promise<Ticket> {
+    return this.#keeping.handOver(this.#tenure);
   }
 
   /** Releases at the end of `await using`; does not throw. A loss shows in `assertHeld()`: end such a block with it. */

@@ -1,13 +1,23 @@
-import { ConfigError, findStale, LeaseLostError, ManagerClosedError, NotStartedError } from '../errors.ts';
+import {
+  ConfigError,
+  findStale,
+  LeaseLostError,
+  ManagerClosedError,
+  NotStartedError,
+  type LossReason,
+} from '../errors.ts';
 import { ManagerEmitter } from '../events.ts';
 import {
   parseAcquireOptions,
   parseCloseOptions,
   parseManagerOptions,
+  parseRevokeOptions,
   type AcquireOptions,
   type AcquireSettings,
+  type AdoptOptions,
   type CloseOptions,
   type LeaseManagerOptions,
+  type RevokeOptions,
 } from '../options.ts';
 import { ownerIdentity, ownerLine, type OwnerIdentity } from '../owner.ts';
 import type { Outcome } from '../store/store.ts';
@@ -16,11 +26,13 @@ import { Announcer } from './announcer.ts';
 import type { Context } from './context.ts';
 import { currentScope, inScope, type Scope } from './current.ts';
 import { joinEngine } from './engine.ts';
-import { describeRecord, type LeaseInfo } from './info.ts';
+import { HandOver } from './hand-over.ts';
+import { describeEvent, describeRecord, type HistoryEntry, type LeaseInfo, type TickInfo } from './info.ts';
 import { Lease, type LeaseKeeping } from './lease.ts';
 import { refusalError, type Refusal } from './refusal.ts';
 import { Releaser } from './releaser.ts';
 import type { ReleaseResult, Tenure } from './tenure.ts';
+import { parseTicket, type Ticket } from './ticket.ts';
 import { TIMED_OUT, within } from './within.ts';
 
 export type TryAcquireResult = (
@@ -41,6 +53,15 @@ export interface Unsettled {
   readonly heldMs: number;
 }
 
+/** What `revoke` came to. All but `revoked` changed nothing: there was no such owner (any more). */
+export interface RevokeResult {
+  readonly outcome: 'revoked' | 'free' | LossReason;
+  /** The owner's line, as the record had it. */
+  readonly owner: string;
+  /** Until the owner is out at the latest, if it was revoked. */
+  readonly remainingMs: number;
+}
+
 export interface CloseResult {
   readonly unsettled: readonly Unsettled[];
 }
@@ -50,6 +71,9 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
   readonly #context: Context;
   readonly #acquirer: Acquirer;
   readonly #releaser: Releaser;
+  readonly #handOver: HandOver;
+  readonly #leave: () => Promise<void>;
+  readonly #parked: (resource: string) => void;
   readonly #owner: OwnerIdentity;
   readonly #keeping: LeaseKeeping;
   #obtaining = 0;
@@ -62,11 +86,12 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     const settings = parseManagerOptions(options);
     const { store, clock, logger, timing } = settings;
     this.#owner = ownerIdentity(settings.owner);
+    const { engine, leave } = joinEngine(store, clock);
     this.#context = {
       settings,
       store,
       clock,
-      engine: joinEngine(store, clock),
+      engine,
       announcer: new Announcer(
         {
           listens: (event) => this.listenerCount(event) > 0,
@@ -76,11 +101,24 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
       ),
       ownerRecord: { line: ownerLine(this.#owner), json: JSON.stringify(this.#owner) },
       tenures: new Set(),
+      waiting: new Set(),
       closing: false,
     };
+    this.#leave = leave;
+    this.#parked = (resource) => this.announce(logger, 'free', { resource });
+    engine.parked.add(this.#parked);
+    this.#handOver = new HandOver(this.#context);
     this.#releaser = new Releaser(this.#context);
     this.#acquirer = new Acquirer(this.#context, this.#releaser);
-    this.#keeping = { owner: this.#owner, release: (tenure) => this.#release(tenure, 'done') };
+    this.#keeping = {
+      owner: this.#owner,
+      release: (tenure) => this.#release(tenure, 'done'),
+      handOver: async (tenure) => {
+        const ticket = await this.#handOver.give(tenure);
+        this.#checkIdle();
+        return ticket;
+      },
+    };
     const { ttlMs, refreshMs, windowMs } = timing;
     logger.debug(
       { ttlMs, refreshMs, windowMs, store: store.description },
@@ -110,7 +148,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
   async run<T>(resource: string, second: AcquireOptions | RunBody<T>, third?: RunBody<T>): Promise<T> {
     const { settings, body } = this.#runArguments(second, third);
     const tenure = await this.#obtain(resource, settings);
-    if (isRefusal(tenure)) throw refusalError(resource, tenure);
+    if (isRefusal(tenure)) throw refusalError(resource, tenure, settings.waitMs > 0);
     return this.#runBody(tenure, settings, body);
   }
 
@@ -129,8 +167,9 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
    * signal ends the acquisition, not the lease.
    */
   async acquire(resource: string, options?: AcquireOptions): Promise<Lease> {
-    const tenure = await this.#obtain(resource, parseAcquireOptions(options, this.#context.settings));
-    if (isRefusal(tenure)) throw refusalError(resource, tenure);
+    const settings = parseAcquireOptions(options, this.#context.settings);
+    const tenure = await this.#obtain(resource, settings);
+    if (isRefusal(tenure)) throw refusalError(resource, tenure, settings.waitMs > 0);
     return new Lease(tenure, this.#keeping);
   }
 
@@ -140,6 +179,75 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     if (isRefusal(tenure)) return { acquired: false, ...tenure, [Symbol.asyncDispose]: async () => {} };
     const lease = new Lease(tenure, this.#keeping);
     return { acquired: true, lease, [Symbol.asyncDispose]: () => lease[Symbol.asyncDispose]() };
+  }
+
+  /**
+   * Turns the ticket of `lease.handOver()` into a lease with a new leaseId and a larger token, and activates its fences;
+   * the old holder's writes are refused from then on. Rejects with `LeaseLostError` (`superseded` for all but the first
+   * who adopts, `expired` after the ttl), `ConfigError` for what is no ticket, and as `acquire` does.
+   */
+  async adopt(ticket: Ticket, options?: AdoptOptions): Promise<Lease> {
+    const { settings, store } = this.#context;
+    const checked = parseTicket(ticket, store.namespace);
+    const { resource, job } = checked;
+    store.checkName('ticket.resource', resource);
+    const given = parseAcquireOptions({ ttl: checked.ttlMs, ...options }, settings);
+    const adoption: AcquireSettings = { ...given, job, detached: true };
+    const tenure = await this.#acquiring(async () =>
+      this.#acquirer.takeOver(resource, adoption, await this.#handOver.take(checked, adoption)),
+    );
+    if (isRefusal(tenure)) throw refusalError(resource, tenure, false);
+    return new Lease(tenure, this.#keeping);
+  }
+
+  /**
+   * Asks the owner of a resource to end its run: it is cancelled (`RunCancelledError`, reason `revoked`) within
+   * milliseconds, or within a refresh interval where messages are lost; it extends no more; it releases when its body has
+   * settled, and is out when its ttl has passed. Nobody enters before, so this is safe without any fence.
+   *
+   * With `leaseId` only if that is the owner still. Resolves with `revoked`, or with why there is nothing to revoke.
+   */
+  async revoke(resource: string, options?: RevokeOptions): Promise<RevokeResult> {
+    this.#checkOpen(resource);
+    const { settings, store, ownerRecord } = this.#context;
+    const { leaseId, operator = ownerRecord.line, reason = '' } = parseRevokeOptions(options);
+    const call = { timeoutMs: settings.timing.callTimeoutMs };
+    const record = await store.read(resource, call);
+    if (record === null || record.state === 'free') return { outcome: 'free', owner: '', remainingMs: 0 };
+    const { owner } = record;
+    const target = leaseId ?? record.leaseId;
+    const reply = await store.revoke({ resource, leaseId: target, operator, reason }, call);
+    if (reply.kind === 'revoked') return { outcome: 'revoked', owner, remainingMs: reply.remainingMs };
+    return { outcome: reply.reason, owner, remainingMs: 0 };
+  }
+
+  /** Every resource that the store has a record of, in no order; as advisory as `inspect`. */
+  async *list(): AsyncGenerator<LeaseInfo, void, undefined> {
+    this.#checkOpen();
+    const { store, settings } = this.#context;
+    for await (const { resource, record } of store.list({ timeoutMs: settings.timing.callTimeoutMs })) {
+      yield describeRecord(resource, record);
+    }
+  }
+
+  /** What has happened to a resource, the newest first: exceptional events, or all with `history: 'all'` of the managers. */
+  async history(resource: string, options: { readonly limit?: number } = {}): Promise<readonly HistoryEntry[]> {
+    this.#checkOpen(resource);
+    const { store, settings } = this.#context;
+    const { limit = 64 } = options;
+    if (!Number.isSafeInteger(limit) || limit < 1) throw new ConfigError('limit', `is ${limit}: must be 1 or more`);
+    const events = await store.history(resource, limit, { timeoutMs: settings.timing.callTimeoutMs });
+    return events.map(describeEvent);
+  }
+
+  /** The last tick of a job and the one before it, the newest first. The resource defaults to the job's name. */
+  async runs(job: string, options: { readonly resource?: string } = {}): Promise<readonly TickInfo[]> {
+    const { resource = job } = options;
+    this.#checkOpen(resource);
+    const { store, settings } = this.#context;
+    store.checkName('job', job);
+    const ticks = await store.ticks(resource, job, { timeoutMs: settings.timing.callTimeoutMs });
+    return ticks.map(({ at, ...tick }) => ({ tick: new Date(at), ...tick }));
   }
 
   /** Throws `ConfigError` for options that no acquisition of this manager could use. For adapters, before the first one. */
@@ -152,8 +260,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
    * arrives. Rejects when the store cannot be asked; that is never "free".
    */
   async inspect(resource: string): Promise<LeaseInfo | null> {
-    if (this.#context.closing) throw new ManagerClosedError(resource);
-    this.#context.store.checkName('resource', resource);
+    this.#checkOpen(resource);
     const record = await this.#context.store.read(resource, { timeoutMs: this.#context.settings.timing.callTimeoutMs });
     return record === null ? null : describeRecord(resource, record);
   }
@@ -167,6 +274,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     if (this.#closed === undefined) {
       const { graceMs, abandonAfterMs } = parseCloseOptions(options);
       this.#context.closing = true;
+      for (const end of this.#context.waiting) end();
       this.#closed = this.#close(graceMs, abandonAfterMs);
     }
     return this.#closed;
@@ -186,10 +294,20 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     return { settings: parseAcquireOptions(options, this.#context.settings), body };
   }
 
-  async #obtain(resource: string, settings: AcquireSettings): Promise<Tenure | Refusal> {
+  #checkOpen(resource?: string): void {
+    if (this.#context.closing) throw new ManagerClosedError(resource);
+    if (resource !== undefined) this.#context.store.checkName('resource', resource);
+  }
+
+  #obtain(resource: string, settings: AcquireSettings): Promise<Tenure | Refusal> {
+    return this.#acquiring(() => this.#acquirer.obtain(resource, settings));
+  }
+
+  /** `close` waits for it. */
+  async #acquiring<T>(acquire: () => Promise<T>): Promise<T> {
     this.#obtaining++;
     try {
-      return await this.#acquirer.obtain(resource, settings);
+      return await acquire();
     } finally {
       this.#obtaining--;
       this.#checkIdle();
@@ -226,7 +344,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     signal?.removeEventListener('abort', cancel);
 
     await this.#release(tenure, outcomeOf(held, failed, failure, tenure));
-    if (!held) {
+    if (!held && !tenure.handedOver) {
       const loss = tenure.lossError();
       if (failed && failure === loss) throw loss;
       throw new LeaseLostError(tenure.resource, {
@@ -262,7 +380,8 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     if (unsettled.length > 0)
       logger.warn({ unsettled }, 'closed with runs that have not settled; their leases run out');
     await engine.settler.flush(settings.timing.callTimeoutMs);
-    await engine.leave();
+    engine.parked.delete(this.#parked);
+    await this.#leave();
     return { unsettled };
   }
 

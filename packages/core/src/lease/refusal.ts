@@ -1,4 +1,5 @@
 import {
+  AcquireTimeoutError,
   ResourceBusyError,
   TickRefusedError,
   type BusyReason,
@@ -22,7 +23,10 @@ export function isTickReason(reason: BusyReason | TickReason): reason is TickRea
   return TICK_REASONS.has(reason);
 }
 
-export function refusalError(resource: string, { reason, holder, remainingMs }: Refusal): LeaseholdError {
+/** The refusal as an error; `waited` if the caller was willing to wait. */
+export function refusalError(resource: string, refusal: Refusal, waited: boolean): LeaseholdError {
+  const { reason, holder, remainingMs } = refusal;
   if (isTickReason(reason)) return new TickRefusedError(resource, { reason, aheadMs: remainingMs });
-  return new ResourceBusyError(resource, { reason, holder, remainingMs });
+  const busy = { reason, holder, remainingMs };
+  return waited ? new AcquireTimeoutError(resource, busy) : new ResourceBusyError(resource, busy);
 }

@@ -23,7 +23,14 @@ export class Releaser {
     this.#context.engine.keeper.drop(tenure);
     const send = (): Promise<ReleaseReply> =>
       this.#context.store.release(
-        { resource, leaseId: grant.leaseId, outcome, floor: tenure.floor, job },
+        {
+          resource,
+          leaseId: grant.leaseId,
+          outcome,
+          floor: tenure.floor,
+          job,
+          history: this.#context.settings.history,
+        },
         { timeoutMs: timing.callTimeoutMs },
       );
     try {
@@ -60,6 +67,8 @@ export class Releaser {
   /** The record may still name this leaseId: end that, for those who wait, but without making anyone wait for it. */
   #releaseLost(tenure: Tenure, send: () => Promise<ReleaseReply>): ReleaseResult {
     const reason = tenure.lossError().reason;
+    // In other hands, it is not ours to end.
+    if (reason === 'handed-over') return 'lost';
     const nothingToEnd = reason === 'superseded' || reason === 'force-released';
     if (!nothingToEnd || tenure.job !== undefined) void this.#context.engine.settler.add(send, tenure.timing.ttlMs);
     return 'lost';

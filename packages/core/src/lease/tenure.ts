@@ -207,6 +207,16 @@ export class Tenure implements Slotted {
     this.#phase = 'ended';
   }
 
+  /** It goes on in other hands: ended here, and nothing is aborted. */
+  handOver(): void {
+    this.#loss = this.#makeLoss('handed-over', undefined, undefined);
+    this.#phase = 'ended';
+  }
+
+  get handedOver(): boolean {
+    return this.#loss?.reason === 'handed-over';
+  }
+
   #makeLoss(reason: LossReason, detail: string | undefined, cause: unknown): LeaseLostError {
     const { leaseId, fencingToken } = this.grant;
     return new LeaseLostError(this.resource, { reason, leaseId, fencingToken, detail, cause });

@@ -1,0 +1,299 @@
+import {
+  LeaseholdError,
+  ManagerClosedError,
+  RunCancelledError,
+  StoreUnavailableError,
+  TokenOutOfRangeError,
+} from '../errors.ts';
+import type { AcquireSettings } from '../options.ts';
+import type { AcquireReply, AcquireRequest } from '../store/store.ts';
+import type { Context } from './context.ts';
+import { failureOf, mayHaveRun } from './failure.ts';
+import { newLeaseId } from './lease-id.ts';
+import type { Refusal } from './refusal.ts';
+import { Sleeper } from './sleeper.ts';
+import type { Tenure } from './tenure.ts';
+import { clamp, elapsedMs, trustedMs, type Stamp } from './term.ts';
+
+// Granted after its own window: the process was stopped or blocked in between. Once is bad luck, three times is a machine
+// that cannot hold a lease of this length.
+const LATE_GRANTS = 3;
+// A tombstone outlives any packet of its leaseId that may still be under way.
+const MIN_TOMBSTONE_MS = 60_000;
+// Between two questions to a store that does not answer.
+const MIN_PAUSE_MS = 50;
+const MAX_PAUSE_MS = 1000;
+
+export interface Granted {
+  readonly leaseId: string;
+  readonly fencingToken: number;
+  readonly remainingMs: number;
+  readonly stamp: Stamp;
+}
+
+type Answer = AcquireReply | { readonly kind: 'failed'; readonly error: LeaseholdError };
+
+/**
+ * One acquisition at the store:
+ *
+ *     asking ──► granted │ refused │ failed
+ *       ▲ │ queued, or no answer (while it may wait)
+ *       │ ▼
+ *     asleep, until its turn, a refresh, a message, a reconnection, the deadline, the caller's signal or the manager's close
+ *
+ * The same leaseId is asked for again and again, and so keeps its place. A leaseId that ends without a grant is withdrawn:
+ * with a tombstone if a call of it is unanswered, because its packet may still arrive.
+ */
+export class Acquisition {
+  readonly #context: Context;
+  readonly #resource: string;
+  readonly #settings: AcquireSettings;
+  readonly #replaced: Tenure | undefined;
+  readonly #waitRefreshMs: number;
+  readonly #deadlineMs: number;
+  #leaseId = newLeaseId();
+  /** The store has a place or a grant for this leaseId. */
+  #known = false;
+  /** A call of this leaseId has no answer. */
+  #dirty = false;
+  #stamp: Stamp | undefined;
+
+  /** In place of `replaced`, if given, in one step while that is held. */
+  constructor(context: Context, resource: string, settings: AcquireSettings, replaced: Tenure | undefined) {
+    this.#context = context;
+    this.#resource = resource;
+    this.#settings = settings;
+    this.#replaced = replaced;
+    this.#waitRefreshMs = Math.round(clamp(settings.timing.ttlMs / 3, 250, 10_000));
+    this.#deadlineMs = context.clock.monotonicMs() + settings.waitMs;
+  }
+
+  async run(): Promise<Granted | Refusal> {
+    const { settings, store, clock, engine } = this.#context;
+    if (settings.quarantine && store.server === undefined) await store.connect();
+    if (this.#settings.waitMs === 0 && this.#settings.signal === undefined) return this.#askUntilAnswered();
+    const sleeper = new Sleeper(clock);
+    const interruption = this.#interruption(sleeper);
+    try {
+      if (this.#settings.waitMs > 0) await Promise.race([engine.mailbox.open(), interruption.happens]);
+      return await this.#askUntilAnswered(sleeper, interruption.happens);
+    } finally {
+      interruption.end();
+      sleeper.end();
+      engine.waiters.delete(this.#leaseId);
+    }
+  }
+
+  /** Without a sleeper nothing ends it from outside: its one call has a deadline. */
+  async #askUntilAnswered(sleeper?: Sleeper, interrupted?: Promise<undefined>): Promise<Granted | Refusal> {
+    const { waitMs } = this.#settings;
+    let refusal: Refusal | undefined;
+    let pauseMs = MIN_PAUSE_MS;
+    let late = 0;
+    for (;;) {
+      this.#checkEnded();
+      sleeper?.forget();
+      if (waitMs > 0 && sleeper !== undefined) this.#context.engine.waiters.set(this.#leaseId, sleeper);
+      const answer = await (interrupted === undefined ? this.#ask() : Promise.race([this.#ask(), interrupted]));
+      if (answer === undefined) this.#checkEnded();
+      else if (answer.kind === 'failed') {
+        if (waitMs === 0 || !LeaseholdError.is(answer.error, 'STORE_UNAVAILABLE')) {
+          this.#withdraw();
+          throw answer.error;
+        }
+      } else pauseMs = MIN_PAUSE_MS;
+
+      switch (answer?.kind) {
+        case 'granted': {
+          const granted = this.#believe(answer);
+          this.#checkEnded();
+          if (granted !== undefined) return granted;
+          if (++late === LATE_GRANTS) throw this.#tooLate();
+          this.#startAgain();
+          continue;
+        }
+        case 'spent':
+        case 'cancelled':
+          // Granted once, and the answer did not come in time; or withdrawn, by a proxy that repeats what it has seen.
+          if (++late === LATE_GRANTS) throw this.#tooLate();
+          this.#known = false;
+          this.#startAgain();
+          continue;
+        case 'tick':
+          this.#withdraw();
+          return { reason: answer.reason, holder: null, remainingMs: answer.aheadMs };
+        case 'out-of-range':
+          this.#withdraw();
+          throw new TokenOutOfRangeError(
+            this.#resource,
+            answer.fencingToken,
+            `the store ${this.#context.store.description}`,
+          );
+        case 'busy':
+        case 'queued':
+          refusal = { reason: answer.reason, holder: answer.holder, remainingMs: answer.remainingMs };
+          if (waitMs === 0) return refusal;
+          break;
+        case 'failed':
+        case undefined:
+          break;
+      }
+
+      const leftMs = this.#deadlineMs - this.#context.clock.monotonicMs();
+      if (leftMs <= 0) {
+        this.#withdraw();
+        if (answer?.kind === 'failed') throw answer.error;
+        if (refusal === undefined) throw this.#noAnswer();
+        return refusal;
+      }
+      const pause = answer === undefined ? 0 : this.#pause(answer, pauseMs);
+      if (answer?.kind === 'failed') pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS);
+      await Promise.race([sleeper?.sleep(Math.min(pause, leftMs)), interrupted]);
+    }
+  }
+
+  /** How long until asking again can help, if nobody says otherwise. */
+  #pause(answer: Answer, pauseMs: number): number {
+    if (answer.kind === 'failed') return pauseMs * (0.5 + Math.random() / 2);
+    if (answer.kind !== 'busy' && answer.kind !== 'queued') return 0;
+    // Only the head and the one behind it have anything to do with the end of a turn.
+    const isFarBehind = answer.kind === 'queued' && answer.reason === 'turn' && answer.position > 1;
+    if (isFarBehind) return this.#waitRefreshMs;
+    return Math.min(answer.remainingMs + 1, this.#waitRefreshMs);
+  }
+
+  async #ask(): Promise<Answer> {
+    const { timing } = this.#settings;
+    const wasDirty = this.#dirty;
+    this.#dirty = true;
+    try {
+      const answer = await this.#context.store.acquire(this.#request(), {
+        timeoutMs: timing.callTimeoutMs,
+        sent: () => (this.#stamp = this.#context.engine.ownerClock.stamp()),
+      });
+      // An earlier call of the same leaseId may still be without an answer.
+      this.#dirty = wasDirty;
+      if (answer.kind === 'granted' || answer.kind === 'queued') this.#known = true;
+      return answer;
+    } catch (thrown) {
+      const error = failureOf(thrown, this.#resource);
+      this.#dirty = wasDirty || mayHaveRun(error);
+      return { kind: 'failed', error };
+    }
+  }
+
+  #request(): AcquireRequest {
+    const { settings, ownerRecord, engine } = this.#context;
+    const { timing, waitMs, park, tick } = this.#settings;
+    return {
+      resource: this.#resource,
+      leaseId: this.#leaseId,
+      ttlMs: timing.ttlMs,
+      mode: waitMs > 0 ? 'wait' : park ? 'park' : 'try',
+      owner: ownerRecord,
+      channel: engine.mailbox.channel,
+      history: settings.history,
+      floor: this.#replaced?.floor ?? 0,
+      replaces: this.#replaced?.grant.leaseId ?? '',
+      waitRefreshMs: this.#waitRefreshMs,
+      quarantineMs: this.#quarantineMs(),
+      tick,
+    };
+  }
+
+  /** What a server lost in a restart may be trusted by its owner for up to a ttl. */
+  #quarantineMs(): number {
+    const { store, settings } = this.#context;
+    const { server } = store;
+    if (server === undefined || !(settings.quarantine || server.restarted)) return 0;
+    return Math.max(0, Math.ceil(this.#settings.timing.ttlMs - server.ageMs));
+  }
+
+  /** A grant, unless its window had closed before we heard of it. */
+  #believe(reply: Extract<AcquireReply, { kind: 'granted' }>): Granted | undefined {
+    const { timing } = this.#settings;
+    const { ownerClock } = this.#context.engine;
+    const stamp = this.#stamp ?? ownerClock.stamp();
+    const { fencingToken, remainingMs } = reply;
+    if (trustedMs(Math.min(timing.ttlMs, remainingMs), timing) <= elapsedMs(ownerClock.since(stamp))) return undefined;
+    return { leaseId: this.#leaseId, fencingToken, remainingMs, stamp };
+  }
+
+  #startAgain(): void {
+    this.#context.engine.waiters.delete(this.#leaseId);
+    this.#withdraw();
+    this.#leaseId = newLeaseId();
+    this.#known = false;
+    this.#dirty = false;
+  }
+
+  /** Takes the leaseId back, in the background, until the store has confirmed it. */
+  #withdraw(): void {
+    const { store, engine, settings } = this.#context;
+    const { timing, tick } = this.#settings;
+    if (!this.#known && !this.#dirty) return;
+    const tombstoneMs = this.#dirty ? Math.max(MIN_TOMBSTONE_MS, timing.ttlMs) : 0;
+    const request = {
+      resource: this.#resource,
+      leaseId: this.#leaseId,
+      outcome: 'not-started',
+      floor: 0,
+      job: tick?.job,
+      tombstoneMs,
+      history: settings.history,
+    } as const;
+    void engine.settler.add(
+      () => store.cancel(request, { timeoutMs: timing.callTimeoutMs }),
+      Math.max(tombstoneMs, timing.ttlMs),
+    );
+  }
+
+  #tooLate(): StoreUnavailableError {
+    this.#withdraw();
+    return new StoreUnavailableError(
+      `answers arrive only after the lease has run out (${LATE_GRANTS} times; ttl ${this.#settings.timing.ttlMs} ms); look for a blocked event loop or a slow network, or raise ttl`,
+      { resource: this.#resource, mayHaveRun: false },
+    );
+  }
+
+  #noAnswer(): StoreUnavailableError {
+    return new StoreUnavailableError(`${this.#context.store.description} gave no answer within wait`, {
+      resource: this.#resource,
+      mayHaveRun: this.#dirty,
+    });
+  }
+
+  /** Throws if the caller's signal or the manager's close has ended it. */
+  #checkEnded(): void {
+    const { signal, waitMs } = this.#settings;
+    if (signal?.aborted !== true && !this.#context.closing) return;
+    this.#withdraw();
+    if (signal?.aborted === true) throw new RunCancelledError(this.#resource, 'caller', undefined, signal.reason);
+    throw waitMs > 0 ? new RunCancelledError(this.#resource, 'shutdown') : new ManagerClosedError(this.#resource);
+  }
+
+  /** `happens` resolves when there is something to see: the caller's signal, the manager's close, the end of the wait. */
+  #interruption(sleeper: Sleeper): { readonly happens: Promise<undefined>; readonly end: () => void } {
+    const { clock, waiting } = this.#context;
+    const { signal, waitMs } = this.#settings;
+    let interrupt = (): void => {};
+    const happens = new Promise<undefined>((resolve) => {
+      interrupt = () => {
+        resolve(undefined);
+        sleeper.wake();
+      };
+    });
+    const timer =
+      waitMs > 0 && waitMs < Infinity ? clock.setTimer(waitMs, () => interrupt(), { ref: true }) : undefined;
+    waiting.add(interrupt);
+    signal?.addEventListener('abort', interrupt, { once: true });
+    return {
+      happens,
+      end: () => {
+        timer?.clear();
+        waiting.delete(interrupt);
+        signal?.removeEventListener('abort', interrupt);
+      },
+    };
+  }
+}

@@ -1,0 +1,142 @@
+import {
+  LeaseLostError,
+  ManagerClosedError,
+  StoreUnavailableError,
+  TokenOutOfRangeError,
+  type LeaseholdError,
+} from '../errors.ts';
+import type { AcquireSettings } from '../options.ts';
+import type { AdoptReply, ExtendVerdict } from '../store/store.ts';
+import type { Granted } from './acquisition.ts';
+import type { Context } from './context.ts';
+import { failureOf, mayHaveRun } from './failure.ts';
+import { newLeaseId } from './lease-id.ts';
+import type { Tenure } from './tenure.ts';
+import type { Ticket } from './ticket.ts';
+import { elapsedMs, trustedMs, type Stamp } from './term.ts';
+
+const MIN_TOMBSTONE_MS = 60_000;
+// An answer that was lost is asked for once more, with the same leaseId: the adoption may have happened.
+const TRIES = 2;
+
+/** Leases that change hands. */
+export class HandOver {
+  readonly #context: Context;
+
+  constructor(context: Context) {
+    this.#context = context;
+  }
+
+  /** Extends once, so that the adopter has a whole ttl, then ends the lease here. If that fails it goes on as it was. */
+  async give(tenure: Tenure): Promise<Ticket> {
+    const { store, engine, tenures } = this.#context;
+    const { resource, grant, timing, job } = tenure;
+    tenure.assertHeld();
+    if (tenure.cancellation?.reason === 'revoked') throw tenure.cancellation;
+    const item = { resource, leaseId: grant.leaseId, ttlMs: timing.ttlMs };
+    let verdict: ExtendVerdict | undefined;
+    let failure: LeaseholdError | undefined;
+    try {
+      [verdict] = await store.extend([item], { timeoutMs: timing.callTimeoutMs });
+    } catch (error) {
+      failure = failureOf(error, resource);
+    }
+    tenure.assertHeld();
+    switch (verdict?.verdict) {
+      case 'extended':
+        break;
+      case 'revoked':
+        tenure.cancel('revoked');
+        throw tenure.cancellation ?? tenure.lossError();
+      case 'lost':
+        tenure.lose(verdict.reason, 'by the word of the store');
+        throw tenure.lossError();
+      case 'foreign':
+        tenure.lose('missing', `${verdict.key} holds something else`);
+        throw tenure.lossError();
+      case 'unknown':
+      case undefined:
+        throw failure ?? new StoreUnavailableError('no answer to the hand-over', { resource, mayHaveRun: true });
+    }
+    tenure.handOver();
+    engine.keeper.drop(tenure);
+    tenures.delete(tenure);
+    const { leaseId, fencingToken } = grant;
+    return { v: 1, namespace: store.namespace, resource, leaseId, fencingToken, ttlMs: timing.ttlMs, job };
+  }
+
+  /** What the store made of the ticket: a lease of the caller's own. */
+  async take(ticket: Ticket, settings: AcquireSettings): Promise<Granted> {
+    const { store, engine, closing } = this.#context;
+    const { resource } = ticket;
+    const { timing } = settings;
+    if (closing) throw new ManagerClosedError(resource);
+    const leaseId = newLeaseId();
+    let stamp: Stamp | undefined;
+    let reply: AdoptReply | undefined;
+    for (let tries = 1; reply === undefined; tries++) {
+      try {
+        reply = await store.adopt(
+          {
+            resource,
+            leaseId,
+            from: ticket.leaseId,
+            ttlMs: timing.ttlMs,
+            owner: this.#context.ownerRecord,
+            channel: engine.mailbox.channel,
+            history: this.#context.settings.history,
+            floor: 0,
+            job: ticket.job,
+          },
+          { timeoutMs: timing.callTimeoutMs, sent: () => (stamp = engine.ownerClock.stamp()) },
+        );
+      } catch (error) {
+        const failure = failureOf(error, resource);
+        if (tries < TRIES && mayHaveRun(failure)) continue;
+        if (tries > 1 || mayHaveRun(failure)) this.#withdraw(ticket, leaseId, settings, true);
+        throw failure;
+      }
+    }
+    switch (reply.kind) {
+      case 'granted': {
+        const sent = stamp ?? engine.ownerClock.stamp();
+        const { fencingToken, remainingMs } = reply;
+        const window = trustedMs(Math.min(timing.ttlMs, remainingMs), timing);
+        if (window > elapsedMs(engine.ownerClock.since(sent)) && !this.#context.closing) {
+          return { leaseId, fencingToken, remainingMs, stamp: sent };
+        }
+        this.#withdraw(ticket, leaseId, settings, false);
+        if (this.#context.closing) throw new ManagerClosedError(resource);
+        break;
+      }
+      case 'lost':
+        throw this.#lost(ticket, reply.reason);
+      case 'out-of-range':
+        throw new TokenOutOfRangeError(resource, reply.fencingToken, `the store ${store.description}`);
+      case 'spent':
+      case 'cancelled':
+        break;
+    }
+    throw this.#lost(ticket, 'expired');
+  }
+
+  #lost(ticket: Ticket, reason: LeaseLostError['reason']): LeaseLostError {
+    const { resource, leaseId, fencingToken } = ticket;
+    return new LeaseLostError(resource, { reason, leaseId, fencingToken, detail: 'there is nothing to adopt' });
+  }
+
+  #withdraw(ticket: Ticket, leaseId: string, { timing }: AcquireSettings, dirty: boolean): void {
+    const { store, engine, settings } = this.#context;
+    const tombstoneMs = dirty ? Math.max(MIN_TOMBSTONE_MS, timing.ttlMs) : 0;
+    const { resource, job } = ticket;
+    const { history } = settings;
+    void engine.settler.add(
+      () =>
+        store.cancel(
+          { resource, leaseId, outcome: 'not-started', floor: 0, job, tombstoneMs, history },
+          { timeoutMs: timing.callTimeoutMs },
+        ),
+      Math.max(tombstoneMs, timing.ttlMs),
+    );
+  }
+}
