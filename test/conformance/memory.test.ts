@@ -17,16 +17,18 @@ const store = describeLeaseStore(
       setField: async (resource, field, value) => {
         if (!memory.edit(resource, { [field]: value })) throw new Error(`no record of ${resource}`);
       },
+      restart: async (options) => memory.restart(options),
       stepClock: async (ms) => clock.stepWall(ms),
       close: () => memory.close(),
     };
   },
-  ['second', 'flush', 'evict', 'setField', 'stepClock', 'messages'],
+  ['second', 'flush', 'evict', 'setField', 'stepClock', 'restart', 'messages'],
 );
 
 test('the cases that a memory store has no means for are these', () => {
   expect(store.leftOut).toEqual([
     'tokens grow across the promotion of a lagging replica',
+    'list leaves out what is not ours',
     'something of another type under our key is refused by every operation, and left alone',
     'something of our type that is not ours is refused by every operation, and left alone',
     'one foreign key in a batch of 500 harms no other lease',

@@ -1,7 +1,11 @@
 import { describe, test } from 'vitest';
 
 import { StoreContext, type StoreCase, type StoreHook, type StoreSubject } from './store/context.ts';
+import { handoverCases } from './store/handover.ts';
+import { messageCases } from './store/messages.ts';
 import { ownershipCases } from './store/ownership.ts';
+import { recordCases } from './store/records.ts';
+import { revocationCases } from './store/revocation.ts';
 import { tickCases } from './store/ticks.ts';
 import { tokenCases } from './store/tokens.ts';
 import { troubleCases } from './store/trouble.ts';
@@ -12,9 +16,13 @@ import { withdrawalCases } from './store/withdrawal.ts';
 export const storeCases: readonly StoreCase[] = [
   ...ownershipCases,
   ...withdrawalCases,
+  ...handoverCases,
+  ...revocationCases,
   ...tokenCases,
   ...tickCases,
   ...waitingCases,
+  ...messageCases,
+  ...recordCases,
   ...troubleCases,
 ];
 

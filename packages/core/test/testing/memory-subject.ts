@@ -20,6 +20,7 @@ export function memoryStoreSubject(wrap: (store: MemoryLeaseStore) => LeaseStore
     setField: async (resource, field, value) => {
       if (!memory.edit(resource, { [field]: value })) throw new Error(`no record of ${resource}`);
     },
+    restart: async (options) => memory.restart(options),
     stepClock: async (ms) => clock.stepWall(ms),
     close: () => memory.close(),
   };

@@ -8,7 +8,8 @@ import { fenceCases, runFenceCase } from '../../src/testing/fence-suite.ts';
 import { runStoreCase, storeCases } from '../../src/testing/store-suite.ts';
 import { fenceMutants, PlainFence, sound } from './fence-mutants.ts';
 import { memoryFenceSubject, memoryStoreSubject } from './memory-subject.ts';
-import { mutate, storeMutants } from './store-mutants.ts';
+import { mutate } from './store-mutant.ts';
+import { storeMutants } from './store-mutants.ts';
 
 describe('the store suite finds a store that', () => {
   for (const { does, foundBy, change } of storeMutants) {

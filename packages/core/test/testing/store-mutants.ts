@@ -1,12 +1,6 @@
-import type { MemoryLeaseStore } from '../../src/store/memory.ts';
-import type { AcquireRequest, LeaseStore } from '../../src/store/store.ts';
-
-/** A memory store with one error, and the case that must find it. */
-export interface StoreMutant {
-  readonly does: string;
-  readonly foundBy: string;
-  readonly change: (memory: MemoryLeaseStore) => Partial<LeaseStore>;
-}
+import type { AcquireRequest } from '../../src/store/store.ts';
+import { moreStoreMutants } from './more-store-mutants.ts';
+import type { StoreMutant } from './store-mutant.ts';
 
 function changeAcquire(change: (request: AcquireRequest) => Partial<AcquireRequest>): StoreMutant['change'] {
   return (memory) => ({ acquire: (request, call) => memory.acquire({ ...request, ...change(request) }, call) });
@@ -17,6 +11,7 @@ function changeTick(change: Partial<NonNullable<AcquireRequest['tick']>>): Store
 }
 
 export const storeMutants: readonly StoreMutant[] = [
+  ...moreStoreMutants,
   {
     does: 'revives an expired lease on extend',
     foundBy: 'an expired lease is not revived by extend, though nobody took the resource',
@@ -187,16 +182,6 @@ export const storeMutants: readonly StoreMutant[] = [
     }),
   },
   {
-    does: 'loses the mark of a revocation',
-    foundBy: 'a revoked lease is told so, not extended, and still held',
-    change: (memory) => ({
-      async extend(items, call) {
-        for (const { resource } of items) memory.edit(resource, { revoked: '' });
-        return memory.extend(items, call);
-      },
-    }),
-  },
-  {
     does: 'takes all jobs of a resource for one',
     foundBy: 'two jobs on one resource have ticks of their own',
     change: changeTick({ job: 'the only one' }),
@@ -321,30 +306,3 @@ export const storeMutants: readonly StoreMutant[] = [
     change: () => ({ close: async () => {} }),
   },
 ];
-
-/** The store with the error; without one if nothing is changed. */
-export function mutate(memory: MemoryLeaseStore, change: StoreMutant['change']): LeaseStore {
-  return {
-    namespace: memory.namespace,
-    description: memory.description,
-    checkName: (option, name) => memory.checkName(option, name),
-    acquire: (request, call) => memory.acquire(request, call),
-    extend: (items, call) => memory.extend(items, call),
-    release: (request, call) => memory.release(request, call),
-    cancel: (request, call) => memory.cancel(request, call),
-    read: (resource, call) => memory.read(resource, call),
-    adopt: (request, call) => memory.adopt(request, call),
-    revoke: (request, call) => memory.revoke(request, call),
-    list: (call) => memory.list(call),
-    history: (resource, limit, call) => memory.history(resource, limit, call),
-    ticks: (resource, job, call) => memory.ticks(resource, job, call),
-    connect: () => memory.connect(),
-    get server() {
-      return memory.server;
-    },
-    subscribe: (channel, listener) => memory.subscribe(channel, listener),
-    onReconnect: (listener) => memory.onReconnect(listener),
-    close: () => memory.close(),
-    ...change(memory),
-  };
-}

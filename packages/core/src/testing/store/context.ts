@@ -4,21 +4,26 @@ import { LeaseholdError, type ErrorCode } from '../../errors.ts';
 import type {
   AcquireReply,
   AcquireRequest,
+  AdoptReply,
+  AdoptRequest,
   CancelReply,
   CancelRequest,
   ExtendVerdict,
+  HistoryEvent,
   LeaseRecord,
   LeaseStore,
   ReleaseReply,
   ReleaseRequest,
+  RevokeReply,
   StoreCall,
+  StoreMessage,
   TickRequest,
 } from '../../store/store.ts';
 import { newLeaseId, unique } from '../unique.ts';
 
 /**
  * What a store's own test can do behind the store's back. Each hook unlocks the cases that need it; `messages` is no
- * function, it says that the store has `subscribe`.
+ * function, it says that the store may use channels.
  */
 export interface StoreHooks {
   /** Another store on the same data, over its own connection. Closed with the subject. */
@@ -39,6 +44,8 @@ export interface StoreHooks {
   fill(): Promise<() => Promise<void>>;
   /** Makes the server forget the scripts it has been sent. */
   flushScripts(): Promise<void>;
+  /** Restarts the server. Resolves when it serves again, which the store may see later. */
+  restart(options: { readonly persistent: boolean }): Promise<void>;
   /** A store on the same data whose user may not send messages or write history. Closed with the subject. */
   withoutSideEffects(): Promise<LeaseStore>;
   messages: true;
@@ -85,6 +92,11 @@ export class StoreContext {
   over(store: LeaseStore): StoreContext {
     const context = new StoreContext({ ...this.#subject, store });
     return Object.assign(context, { resource: this.resource });
+  }
+
+  /** The same words for another resource. */
+  at(resource: string): StoreContext {
+    return Object.assign(this.over(this.store), { resource });
   }
 
   hook<Name extends StoreHook>(name: Name): StoreHooks[Name] {
@@ -166,6 +178,29 @@ export class StoreContext {
     );
   }
 
+  /** Hands `from` over to a new leaseId. */
+  adopt(from: string, wish: Partial<AdoptRequest> = {}): Promise<AdoptReply> {
+    const { resource, leaseId, ttlMs, channel, floor, history } = this.request();
+    const owner = { line: 'adopter', json: '{"host":"adopter"}' };
+    return this.store.adopt({ resource, leaseId, from, ttlMs, owner, channel, floor, history, ...wish }, this.call);
+  }
+
+  revoke(leaseId: string, operator = 'operator', reason = 'because'): Promise<RevokeReply> {
+    return this.store.revoke({ resource: this.resource, leaseId, operator, reason }, this.call);
+  }
+
+  history(limit = 100): Promise<readonly HistoryEvent[]> {
+    return this.store.history(this.resource, limit, this.call);
+  }
+
+  /** Collects what a channel of its own is told. */
+  async listen(): Promise<{ readonly channel: string; readonly heard: StoreMessage[] }> {
+    const channel = unique('channel');
+    const heard: StoreMessage[] = [];
+    await this.store.subscribe(channel, (message) => heard.push(message));
+    return { channel, heard };
+  }
+
   read(): Promise<LeaseRecord | null> {
     return this.store.read(this.resource, this.call);
   }
@@ -179,7 +214,7 @@ export class StoreContext {
 
   /** The store's clock in µs, read on a resource of its own. */
   async nowUs(): Promise<number> {
-    const aside = Object.assign(this.over(this.store), { resource: unique('clock') });
+    const aside = this.at(unique('clock'));
     await aside.grant();
     return (await aside.record()).nowUs;
   }

@@ -5,7 +5,7 @@ import { newLeaseId, unique } from '../unique.ts';
 import type { StoreCase, StoreContext } from './context.ts';
 
 /** Names that a careless store takes for one another, or for a key of its own, or chokes on. */
-const HOSTILE_NAMES: readonly string[] = [
+export const HOSTILE_NAMES: readonly string[] = [
   ...[
     'a',
     'A',
@@ -65,6 +65,8 @@ async function expectForeign(context: StoreContext, kind: 'type' | 'shape'): Pro
   expect(await context.extend(leaseId)).toMatchObject({ verdict: 'foreign', key: expect.any(String) });
   await context.refused('FOREIGN_KEY', context.release(leaseId));
   await context.refused('FOREIGN_KEY', context.cancel(leaseId, { tombstoneMs: 60_000 }));
+  await context.refused('FOREIGN_KEY', context.adopt(leaseId));
+  await context.refused('FOREIGN_KEY', context.revoke(leaseId));
   await context.refused('FOREIGN_KEY', context.read());
   expect(await planted.intact()).toBe(true);
 }
@@ -107,13 +109,15 @@ export const troubleCases: readonly StoreCase[] = [
     needs: ['fill'],
     async run(context) {
       const [released, cancelled, waited] = ['released', 'cancelled', 'waited'].map((stem) =>
-        Object.assign(context.over(context.store), { resource: unique(stem) }),
+        context.at(unique(stem)),
       ) as [StoreContext, StoreContext, StoreContext];
       const [first, second, third] = [await released.grant(), await cancelled.grant(), await waited.grant()];
       const waiter = newLeaseId();
       await waited.acquire({ leaseId: waiter, mode: 'wait' });
       const tick = await context.tick('job');
       const ticked = await context.grant({ tick });
+      const other = context.at(unique('handed over'));
+      const handed = await other.grant();
       const empty = await context.hook('fill')();
       try {
         expect(await released.extend(first.leaseId)).toMatchObject({ verdict: 'extended' });
@@ -121,6 +125,9 @@ export const troubleCases: readonly StoreCase[] = [
         expect(await cancelled.cancel(second.leaseId, { tombstoneMs: 60_000 })).toEqual({ kind: 'ended' });
         expect(await waited.release(third.leaseId)).toEqual({ kind: 'released' });
         expect(await context.release(ticked.leaseId, { job: tick.job })).toEqual({ kind: 'released' });
+        const adopted = newLeaseId();
+        expect(await other.adopt(handed.leaseId, { leaseId: adopted })).toMatchObject({ kind: 'granted' });
+        expect(await other.revoke(adopted)).toMatchObject({ kind: 'revoked' });
         expect((await released.record()).state).toBe('free');
         const error = await context.refused('STORE_UNAVAILABLE', released.acquire());
         expect(error).toMatchObject({ mayHaveRun: false });
@@ -173,7 +180,7 @@ export const troubleCases: readonly StoreCase[] = [
     needs: [],
     async run(context) {
       expect(new Set(HOSTILE_NAMES).size).toBe(HOSTILE_NAMES.length);
-      const contexts = HOSTILE_NAMES.map((resource) => Object.assign(context.over(context.store), { resource }));
+      const contexts = HOSTILE_NAMES.map((resource) => context.at(resource));
       const leaseIds: string[] = [];
       const waiters: string[] = [];
       try {

@@ -4,35 +4,29 @@ import type { AcquireReply } from '../../store/store.ts';
 import { newLeaseId, unique } from '../unique.ts';
 import type { StoreCase, StoreContext, Wish } from './context.ts';
 
-interface Waiter {
+export interface Waiter {
   readonly leaseId: string;
   ask(): Promise<AcquireReply>;
 }
 
 /** A waiter that keeps its leaseId. */
-function waiter(context: StoreContext, wish: Wish = {}): Waiter {
+export function waiter(context: StoreContext, wish: Wish = {}): Waiter {
   const leaseId = newLeaseId();
   return { leaseId, ask: () => context.acquire({ leaseId, mode: 'wait', ...wish }) };
 }
 
 /** A held resource, and so many in the queue behind it, in this order. */
-async function queueUp(context: StoreContext, holder: Wish, wishes: readonly Wish[]): Promise<[string, ...Waiter[]]> {
+export async function queueUp(
+  context: StoreContext,
+  holder: Wish,
+  wishes: readonly Wish[],
+): Promise<[string, ...Waiter[]]> {
   const { leaseId } = await context.grant(holder);
   const waiters = wishes.map((wish) => waiter(context, wish));
   for (const [position, each] of waiters.entries()) {
     expect(await each.ask()).toMatchObject({ kind: 'queued', reason: 'held', position });
   }
   return [leaseId, ...waiters];
-}
-
-/** Collects what a channel is told. */
-async function listen(context: StoreContext): Promise<{ channel: string; heard: string[] }> {
-  const channel = unique('channel');
-  const heard: string[] = [];
-  await context.store.subscribe(channel, ({ kind, resource }) => {
-    heard.push(resource === context.resource ? kind : `${kind} of ${resource}`);
-  });
-  return { channel, heard };
 }
 
 export const waitingCases: readonly StoreCase[] = [
@@ -69,7 +63,7 @@ export const waitingCases: readonly StoreCase[] = [
         [60_000, 500],
       ] as const) {
         await context.until('a moment in which the machine is quick', async () => {
-          const each = Object.assign(context.over(context.store), { resource: unique('claim') });
+          const each = context.at(unique('claim'));
           const [holder] = await queueUp(each, { ttlMs }, [{}]);
           const before = await each.record();
           await each.release(holder);
@@ -148,7 +142,7 @@ export const waitingCases: readonly StoreCase[] = [
     needs: [],
     async run(context) {
       for (const asks of ['a newcomer', 'the second'] as const) {
-        const each = Object.assign(context.over(context.store), { resource: unique('expiry') });
+        const each = context.at(unique('expiry'));
         const [, first, second] = await queueUp(each, { ttlMs: 300 }, [{}, {}]);
         await each.expired();
         const reply = asks === 'the second' ? await second?.ask() : await each.acquire();
@@ -211,7 +205,7 @@ export const waitingCases: readonly StoreCase[] = [
     async run(context) {
       const dead = { waitRefreshMs: 30 };
       for (const end of ['release', 'expiry'] as const) {
-        const each = Object.assign(context.over(context.store), { resource: unique(end) });
+        const each = context.at(unique(end));
         const [holder] = await queueUp(each, { ttlMs: 300 }, [dead, dead, dead]);
         if (end === 'expiry') {
           await each.expired();
@@ -313,67 +307,6 @@ export const waitingCases: readonly StoreCase[] = [
       await context.release(each.leaseId);
       // There is a record now, so nothing can have been lost.
       await context.grant({ quarantineMs: 5_000 });
-    },
-  },
-  {
-    name: 'release tells the head to go and the second to look',
-    needs: ['messages'],
-    async run(context) {
-      const ears = [await listen(context), await listen(context), await listen(context)];
-      const wishes = ears.map(({ channel }) => ({ channel }));
-      const [holder, first] = await queueUp(context, {}, wishes);
-      await context.release(holder);
-      await context.until('the messages', () => ears[0]?.heard[0] && ears[1]?.heard[0]);
-      expect(await first?.ask()).toMatchObject({ kind: 'granted' });
-      await context.pass(50);
-      expect(ears.map(({ heard }) => heard)).toEqual([['go'], ['look'], []]);
-    },
-  },
-  {
-    name: 'a turn opened after an expiry is told to its waiter',
-    needs: ['messages'],
-    async run(context) {
-      const ear = await listen(context);
-      await queueUp(context, { ttlMs: 300 }, [{ channel: ear.channel }]);
-      await context.expired();
-      expect(await context.acquire()).toMatchObject({ kind: 'busy', reason: 'turn' });
-      expect(await context.until('the message', () => ear.heard[0])).toBe('go');
-    },
-  },
-  {
-    name: 'a waiter that is cancelled in its turn passes the word on',
-    needs: ['messages'],
-    async run(context) {
-      const ear = await listen(context);
-      const parked = await listen(context);
-      const [holder, first, second] = await queueUp(context, {}, [{}, { channel: ear.channel }]);
-      await context.acquire({ mode: 'park', channel: parked.channel });
-      await context.release(holder);
-      await context.cancel(first?.leaseId ?? '');
-      await context.until('the message', () => (ear.heard.includes('go') ? true : undefined));
-      expect(parked.heard).toEqual([]);
-      await context.cancel(second?.leaseId ?? '');
-      expect(await context.until('the message', () => parked.heard[0])).toBe('free');
-    },
-  },
-  {
-    name: 'a parked process is told once, and only when nobody waits',
-    needs: ['messages'],
-    async run(context) {
-      const ear = await listen(context);
-      const [holder, first] = await queueUp(context, {}, [{}]);
-      for (let time = 0; time < 2; time++) {
-        expect(await context.acquire({ mode: 'park', channel: ear.channel })).toMatchObject({ kind: 'busy' });
-      }
-      await context.release(holder);
-      expect(await first?.ask()).toMatchObject({ kind: 'granted' });
-      await context.pass(50);
-      expect(ear.heard).toEqual([]);
-      await context.release(first?.leaseId ?? '');
-      await context.until('the message', () => ear.heard[0]);
-      await context.release((await context.grant()).leaseId);
-      await context.pass(50);
-      expect(ear.heard).toEqual(['free']);
     },
   },
 ];

@@ -5,7 +5,7 @@ import type { StoreCase } from './context.ts';
 
 const TOMBSTONE_MS = 60_000;
 
-/** Cancel, replaces and revoke: the ways a tenure ends, or never begins, other than by release and expiry. */
+/** Cancel and replaces: the ways a tenure ends, or never begins, other than by release and expiry. */
 export const withdrawalCases: readonly StoreCase[] = [
   {
     name: 'cancel before its acquire: the packet under way never becomes owner',
@@ -146,52 +146,6 @@ export const withdrawalCases: readonly StoreCase[] = [
       await context.expired();
       expect(await context.acquire({ replaces: old.leaseId })).toMatchObject({ kind: 'busy', reason: 'turn' });
       await context.grant({ leaseId: waiter, mode: 'wait' });
-    },
-  },
-  {
-    name: 'a revoked lease is told so, not extended, and still held',
-    needs: ['setField'],
-    async run(context) {
-      const { leaseId } = await context.grant({ ttlMs: 20_000 });
-      await context.hook('setField')(context.resource, 'revoked', leaseId);
-      const before = await context.record();
-      expect(before.revoked).toBe(true);
-      const verdict = await context.extend(leaseId, 30_000);
-      expect(verdict).toMatchObject({ verdict: 'revoked' });
-      const { remainingMs } = verdict as { remainingMs: number };
-      expect(remainingMs).toBeGreaterThan(0);
-      expect(remainingMs).toBeLessThanOrEqual(20_000);
-      expect(await context.record()).toEqual({ ...before, nowUs: expect.any(Number) });
-      expect(await context.acquire()).toMatchObject({ kind: 'busy', reason: 'held' });
-      expect(await context.release(leaseId)).toEqual({ kind: 'released' });
-      const next = await context.grant();
-      expect(await context.extend(next.leaseId)).toMatchObject({ verdict: 'extended' });
-    },
-  },
-  {
-    name: 'a revoked lease is not replaced',
-    needs: ['setField'],
-    async run(context) {
-      const { leaseId } = await context.grant();
-      await context.hook('setField')(context.resource, 'revoked', leaseId);
-      expect(await context.acquire({ replaces: leaseId })).toMatchObject({ kind: 'busy', reason: 'held' });
-      expect(await context.extend(leaseId)).toMatchObject({ verdict: 'revoked' });
-    },
-  },
-  {
-    name: 'a revocation ends with the tenure that it was meant for',
-    needs: ['setField'],
-    async run(context) {
-      const { leaseId } = await context.grant({ ttlMs: 300 });
-      await context.hook('setField')(context.resource, 'revoked', leaseId);
-      await context.expired();
-      expect(await context.extend(leaseId)).toEqual({ verdict: 'lost', reason: 'expired' });
-      const next = await context.grant();
-      for (const whose of ['nothing', leaseId]) {
-        if (whose !== 'nothing') await context.hook('setField')(context.resource, 'revoked', whose);
-        expect((await context.record()).revoked).toBe(false);
-        expect(await context.extend(next.leaseId)).toMatchObject({ verdict: 'extended' });
-      }
     },
   },
 ];
