@@ -12,7 +12,7 @@ import { startRedis, type RedisServer } from '../support/redis-server.ts';
 /** What `redisSubject` has hooks for. */
 export const redisHooks: readonly StoreHook[] = [
   ...(['second', 'flush', 'evict', 'promoteLaggingReplica', 'foreign', 'setField', 'fill', 'flushScripts'] as const),
-  'withoutSideEffects',
+  ...(['restart', 'withoutSideEffects', 'messages'] as const),
 ];
 
 const FIELDS = { revoked: 'revoked', fencingToken: 'fencing_token' } as const;
@@ -30,6 +30,7 @@ export async function redisSubject(server: RedisServer): Promise<StoreSubject> {
   const key = (resource: string): string => `${prefix}:{${resource}}`;
   return {
     store: open(server.url),
+    messages: true,
     second: async () => open(server.url),
     flush: async () => void (await raw.flushall()),
     evict: (resource) => evict(raw, key(resource)),
@@ -55,6 +56,12 @@ export async function redisSubject(server: RedisServer): Promise<StoreSubject> {
       return async () => void (await raw.config('SET', 'maxmemory', '0'));
     },
     flushScripts: async () => void (await raw.script('FLUSH', 'SYNC')),
+    async restart({ persistent }) {
+      if (persistent) await raw.save();
+      await server.kill();
+      await server.restart();
+      await rm(join(server.dir, 'dump.rdb'), { force: true });
+    },
     async withoutSideEffects() {
       await raw.acl('SETUSER', 'mute', 'reset', 'on', '>secret', '~*', 'resetchannels', '+@all', '-publish', '-xadd');
       return open(server.url.replace('redis://', 'redis://mute:secret@'));

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 
 import { connectRedis, uniqueName } from '../support/redis-client.ts';
 import { startRedis, type RedisServer } from '../support/redis-server.ts';
-import { acquireOf, call, leaseId, releaseOf } from './requests.ts';
+import { acquireOf, call, cancelOf, leaseId, releaseOf } from './requests.ts';
 
 // What the keys hold, and what the scripts do beside their replies; the contract itself is in test/conformance.
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
@@ -93,7 +93,7 @@ describe('the record', () => {
 
   test('a tombstone of a resource that has no record is forgotten after a week, and is no lease', async () => {
     const id = leaseId();
-    const cancel = { resource: 'new', leaseId: id, outcome: 'not-started', floor: 0, tombstoneMs: 60_000 } as const;
+    const cancel = cancelOf({ resource: 'new', leaseId: id });
     expect(await store.cancel(cancel, call)).toEqual({ kind: 'nothing' });
     expect(await raw.pttl(key('new'))).toBeGreaterThan(WEEK_MS - 60_000);
     expect(await store.read('new', call)).toBeNull();
@@ -105,7 +105,7 @@ describe('the record', () => {
   test('at most eight tombstones, the oldest goes first', async () => {
     const ids = Array.from({ length: 10 }, leaseId);
     for (const id of ids) {
-      await store.cancel({ resource: 'r', leaseId: id, outcome: 'not-started', floor: 0, tombstoneMs: 60_000 }, call);
+      await store.cancel(cancelOf({ resource: 'r', leaseId: id }), call);
     }
     expect((await record('r'))['cancelled']?.split(' ').map((each) => each.split(':')[0])).toEqual(ids.slice(2));
   });
@@ -189,8 +189,11 @@ describe('messages', () => {
     using second = await listen(`${prefix}:second`);
     const holder = acquireOf('r s', { ttlMs: 2000 });
     await store.acquire(holder, call);
-    await store.acquire(acquireOf('r s', { mode: 'wait', channel: `${prefix}:head`, waitRefreshMs: 1000 }), call);
-    await store.acquire(acquireOf('r s', { mode: 'wait', channel: `${prefix}:second`, waitRefreshMs: 4000 }), call);
+    const waiters = [
+      acquireOf('r s', { mode: 'wait', channel: `${prefix}:head`, waitRefreshMs: 1000 }),
+      acquireOf('r s', { mode: 'wait', channel: `${prefix}:second`, waitRefreshMs: 4000 }),
+    ] as const;
+    for (const waiter of waiters) await store.acquire(waiter, call);
     await store.acquire(acquireOf('r s', { mode: 'wait', channel: '', waitRefreshMs: 1000 }), call);
     for (const suffix of [':q', ':w']) {
       const ttl = await raw.pttl(key('r%20s', suffix));
@@ -199,7 +202,10 @@ describe('messages', () => {
     }
     const told = Promise.all([head.next(), second.next()]);
     await store.release(releaseOf(holder), call);
-    expect(await told).toEqual([`go 0 ${key('r%20s')}`, `look 200 ${key('r%20s')}`]);
+    expect(await told).toEqual([
+      `go 0 ${waiters[0].leaseId} ${key('r%20s')}`,
+      `look 200 ${waiters[1].leaseId} ${key('r%20s')}`,
+    ]);
   });
 
   test('a parked process is told once, when nobody waits', async () => {
@@ -216,7 +222,7 @@ describe('messages', () => {
     for (const channel of [parked, later]) {
       const told = channel.next();
       await store.release(releaseOf(holder), call);
-      expect(await told).toBe(`free 0 ${key('r')}`);
+      expect(await told).toBe(`free 0 - ${key('r')}`);
       // Nothing is reserved for it.
       await store.acquire(Object.assign(holder, { leaseId: leaseId() }), call);
     }

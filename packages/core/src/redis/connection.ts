@@ -1,12 +1,13 @@
 import type { Clock } from '../clock.ts';
 import { LeaseholdError, StoreUnavailableError } from '../errors.ts';
-import type { StoreCall } from '../store/store.ts';
-import { ownClient, type OwnClient, type RedisSource } from './client.ts';
-import { Deadlines } from './deadlines.ts';
+import type { LeaseStore, StoreCall } from '../store/store.ts';
+import { ownClient, type OwnClient, type RedisSource, type Send } from './client.ts';
+import { Deadlines, type Due } from './deadlines.ts';
 import { authFailure, failureOf, isAuthFailure, isNoScript, isReadOnly, withoutCommand } from './failure.ts';
 import { probe } from './probe.ts';
 import { withText, type Script, type ScriptArgs } from './script.ts';
 import { Sent } from './sent.ts';
+import { ServerAge } from './server-age.ts';
 
 /** Turns a reply into what the caller asked for; throws a `LeaseholdError`, or anything else for a reply that is none. */
 export type Decode<Request, Reply> = (reply: unknown, args: ScriptArgs, request: Request) => Reply;
@@ -38,6 +39,7 @@ export class RedisConnection {
   readonly #connectTimeoutMs: number;
   readonly #clock: Clock;
   readonly #deadlines: Deadlines;
+  readonly #server: ServerAge;
   readonly #reconnected = new Set<() => void>();
   #state: State = 'idle';
   #own: OwnClient | undefined;
@@ -61,6 +63,7 @@ export class RedisConnection {
     this.#connectTimeoutMs = options.connectTimeoutMs;
     this.#clock = options.clock;
     this.#deadlines = new Deadlines(options.clock);
+    this.#server = new ServerAge(options.clock);
   }
 
   /** Runs a script: sends it, at most once more with its text, and decodes the reply. */
@@ -80,7 +83,35 @@ export class RedisConnection {
 
   /** Whether it leads to a Cluster, where one call must not touch two slots. Undefined before the first call. */
   get isCluster(): boolean | undefined {
-    return this.#own && this.#own.client.isCluster === true;
+    return this.#own?.isCluster;
+  }
+
+  /** Connects if need be, and gives the client for what is no script. */
+  async client(): Promise<OwnClient> {
+    await this.ready();
+    if (this.#own === undefined) throw this.#unavailable('cannot be reached; reconnecting', this.#lastError);
+    return this.#own;
+  }
+
+  /** A command that is no script and changes nothing, by a way that `client()` gave. */
+  ask(send: Send, command: string, args: string[], call: StoreCall): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const due: Due = {
+        slot: -1,
+        expire: () => reject(this.#unavailable(`has not answered ${command} within ${call.timeoutMs} ms`)),
+      };
+      call.sent?.();
+      this.#deadlines.put(due, call.timeoutMs);
+      send(command, args).then(
+        (reply) => (this.#deadlines.remove(due), resolve(reply)),
+        (error: unknown) => (this.#deadlines.remove(due), reject(failureOf(this.#where, command, error))),
+      );
+    });
+  }
+
+  /** Of the server, or undefined before the first connection. */
+  get server(): LeaseStore['server'] {
+    return this.#server.told;
   }
 
   /** Waits until calls can be sent, like a call would. */
@@ -234,18 +265,17 @@ export class RedisConnection {
     this.#lastError = undefined;
     this.#listen(own);
     // Errors of the socket come as events as well, and say more.
-    own.client.connect().catch((error: unknown) => (this.#lastError ??= error));
+    own.connect().catch((error: unknown) => (this.#lastError ??= error));
   }
 
   #listen(own: OwnClient): void {
-    const { client } = own;
     let handshake: { clear(): void } | undefined;
     const mine = (listener: () => void) => (): void => {
       if (this.#own === own) listener();
     };
-    client.on('error', (error: unknown) => this.#erred(own, error));
-    client.on('node error', (error: unknown) => this.#erred(own, error));
-    client.on(
+    own.on('error', (error: unknown) => this.#erred(own, error));
+    own.on('node error', (error: unknown) => this.#erred(own, error));
+    own.on(
       'connect',
       mine(() => {
         // The client waits for ever for a server that accepts and then says nothing.
@@ -257,11 +287,11 @@ export class RedisConnection {
         );
       }),
     );
-    client.on(
+    own.on(
       'ready',
       mine(() => void this.#check(own, ++this.#epoch, () => handshake?.clear())),
     );
-    client.on('close', () => {
+    own.on('close', () => {
       handshake?.clear();
       mine(() => this.#closed())();
     });
@@ -269,10 +299,11 @@ export class RedisConnection {
 
   /** Connected and signed in: is it a server that can serve us? */
   async #check(own: OwnClient, epoch: number, settled: () => void): Promise<void> {
+    let identity: string;
     try {
       // SELECT has failed, and the client goes on with database 0.
       if (isSelectFailure(this.#lastError)) throw this.#lastError;
-      await probe(own, this.#where);
+      identity = await probe(own, this.#where);
     } catch (error) {
       if (this.#own !== own || this.#epoch !== epoch) return;
       this.#lastError = error;
@@ -292,6 +323,7 @@ export class RedisConnection {
     }
     if (this.#own !== own || this.#epoch !== epoch) return;
     settled();
+    this.#server.met(identity, own.isCluster);
     this.#state = 'ready';
     this.#silentSinceMs = undefined;
     this.#lastError = undefined;
@@ -315,7 +347,7 @@ export class RedisConnection {
     this.#own = undefined;
     this.#epoch++;
     this.#state = 'idle';
-    own?.client.disconnect();
+    own?.disconnect();
     this.#giveUp(error);
   }
 
@@ -336,7 +368,7 @@ export class RedisConnection {
     if (this.#own === undefined || this.#state === 'closed') return;
     this.#lastError = error;
     this.#closed();
-    this.#own.client.disconnect(true);
+    this.#own.disconnect(true);
   }
 
   #unavailable(detail: string, cause?: unknown, mayHaveRun = false): StoreUnavailableError {
@@ -349,17 +381,17 @@ function isSelectFailure(error: unknown): boolean {
 }
 
 /** Disconnects and waits for the end, which the client does not always announce. */
-function ended({ client }: OwnClient, clock: Clock): Promise<void> {
-  const open = client.status === 'connecting' || client.status === 'connect' || client.status === 'ready';
+function ended(own: OwnClient, clock: Clock): Promise<void> {
+  const open = own.isOpen();
   return new Promise((resolve) => {
     if (open) {
       const timer = clock.setTimer(1000, resolve, { ref: true });
-      client.on('end', () => {
+      own.on('end', () => {
         timer.clear();
         resolve();
       });
     }
-    client.disconnect();
+    own.disconnect();
     if (!open) resolve();
   });
 }

@@ -8,7 +8,7 @@ import {
   TokenOutOfRangeError,
 } from '../errors.ts';
 import { grantForWrite, grantOf, reportRefusal, type Fence, type Grant, type Holding } from '../fence/fence.ts';
-import { isClient, keysOfCommand, type IoredisClient } from './client.ts';
+import { isIoredis, keysOfCommand, type IoredisClient } from './ioredis.ts';
 import { Deadlines, type Due } from './deadlines.ts';
 import { isErrorReply, isNoScript, withoutCommand } from './failure.ts';
 import { fenceKey } from './keys.ts';
@@ -62,7 +62,7 @@ export class RedisFence implements Fence<RedisTx> {
   constructor(client: IoredisClient, options: RedisFenceOptions = {}) {
     const { name = 'redis', key = fenceKey, timeout = '5s', clock = systemClock } = options;
     const timeoutMs = parseDuration('timeout', timeout);
-    if (!isClient(client)) throw new ConfigError('client', 'must be an ioredis Redis or Cluster');
+    if (!isIoredis(client)) throw new ConfigError('client', 'must be an ioredis Redis or Cluster');
     if ((client.options.keyPrefix ?? '') !== '') {
       throw new ConfigError('client', "has a keyPrefix; use client.duplicate({ keyPrefix: '' }) and keys in full");
     }

@@ -1,4 +1,5 @@
 export { redisStore, RedisLeaseStore, type RedisStoreOptions } from './store.ts';
 export { redisFence, RedisFence, type RedisFenceOptions } from './fence.ts';
 export type { Handle, RedisTx } from './transaction.ts';
-export type { IoredisClient, RedisSource } from './client.ts';
+export type { RedisSource } from './client.ts';
+export type { IoredisClient } from './ioredis.ts';

@@ -5,24 +5,38 @@ import { checkJobName, checkPrefix, checkResourceName } from '../names.ts';
 import type {
   AcquireReply,
   AcquireRequest,
+  AdoptReply,
+  AdoptRequest,
   CancelReply,
   CancelRequest,
   ExtendItem,
   ExtendVerdict,
+  HistoryEvent,
   LeaseRecord,
   LeaseStore,
   ReleaseReply,
   ReleaseRequest,
+  RevokeReply,
+  RevokeRequest,
   StoreCall,
+  StoreMessage,
+  TickRecord,
 } from '../store/store.ts';
 import { checkSource, describeSource, type RedisSource } from './client.ts';
 import { RedisConnection } from './connection.ts';
 import { recordKey } from './keys.ts';
+import { listRecords } from './list.ts';
+import { messageOf } from './message.ts';
 import { acquireArgs, acquireReply, acquireScript } from './scripts/acquire.ts';
+import { adoptArgs, adoptReply, adoptScript } from './scripts/adopt.ts';
 import { cancelArgs, cancelReply, cancelScript } from './scripts/cancel.ts';
 import { extendArgs, extendReply, extendScript } from './scripts/extend.ts';
+import { historyArgs, historyReply, historyScript } from './scripts/history.ts';
 import { readArgs, readReply, readScript } from './scripts/read.ts';
 import { releaseArgs, releaseReply, releaseScript } from './scripts/release.ts';
+import { revokeArgs, revokeReply, revokeScript } from './scripts/revoke.ts';
+import { ticksArgs, ticksReply, ticksScript } from './scripts/ticks.ts';
+import { RedisSubscriber } from './subscriber.ts';
 
 export interface RedisStoreOptions {
   /** The namespace: the first part of every key, and of every qualified name. Default `leasehold`. */
@@ -46,6 +60,7 @@ export class RedisLeaseStore implements LeaseStore {
   readonly namespace: string;
   readonly description: string;
   readonly #connection: RedisConnection;
+  readonly #subscriber: RedisSubscriber;
 
   constructor(connection: RedisSource, options: RedisStoreOptions = {}) {
     const { prefix = 'leasehold', connectTimeout = '5s', clock = systemClock } = options;
@@ -56,11 +71,24 @@ export class RedisLeaseStore implements LeaseStore {
     this.namespace = prefix;
     this.description = describeSource(connection);
     this.#connection = new RedisConnection(connection, this.description, { connectTimeoutMs, clock });
+    this.#subscriber = new RedisSubscriber(this.#connection, this.description, { connectTimeoutMs, clock });
   }
 
   checkName(option: string, name: string): void {
     if (option === 'job') checkJobName(option, name);
     else checkResourceName(option, name);
+  }
+
+  connect(): Promise<void> {
+    return this.#connection.ready();
+  }
+
+  /**
+   * By INFO at the last connect. The age is `Infinity` where INFO is not permitted and on a Cluster: nothing is known
+   * then, and nobody is to wait for a restart that did not happen.
+   */
+  get server(): LeaseStore['server'] {
+    return this.#connection.server;
   }
 
   acquire(request: AcquireRequest, call: StoreCall): Promise<AcquireReply> {
@@ -89,11 +117,50 @@ export class RedisLeaseStore implements LeaseStore {
     return this.#connection.run(readScript, readArgs(this.#record(resource)), call, readReply, resource);
   }
 
+  adopt(request: AdoptRequest, call: StoreCall): Promise<AdoptReply> {
+    const args = adoptArgs(this.#record(request.resource), request);
+    return this.#connection.run(adoptScript, args, call, adoptReply, request);
+  }
+
+  revoke(request: RevokeRequest, call: StoreCall): Promise<RevokeReply> {
+    const args = revokeArgs(this.#record(request.resource), request);
+    return this.#connection.run(revokeScript, args, call, revokeReply, request);
+  }
+
+  /** A resource whose slot of a Cluster moves to another node meanwhile may be missed, or come twice. */
+  list(call: StoreCall): AsyncIterable<{ readonly resource: string; readonly record: LeaseRecord }> {
+    return listRecords(this.#connection, this.namespace, (resource) => this.read(resource, call), call);
+  }
+
+  async history(resource: string, limit: number, call: StoreCall): Promise<readonly HistoryEvent[]> {
+    if (!(limit >= 1)) return [];
+    const args = historyArgs(this.#record(resource), limit);
+    return this.#connection.run(historyScript, args, call, historyReply, resource);
+  }
+
+  ticks(resource: string, job: string, call: StoreCall): Promise<readonly TickRecord[]> {
+    return this.#connection.run(ticksScript, ticksArgs(this.#record(resource), job), call, ticksReply, resource);
+  }
+
   onReconnect(listener: () => void): () => void {
     return this.#connection.onReconnect(listener);
   }
 
+  /** Messages of other prefixes, and what is none, are dropped; so is what a listener throws. */
+  subscribe(channel: string, listener: (message: StoreMessage) => void): Promise<() => Promise<void>> {
+    return this.#subscriber.subscribe(channel, (text) => {
+      const message = messageOf(this.namespace, text);
+      if (message === undefined) return;
+      try {
+        listener(message);
+      } catch {
+        // Its own affair, and not a reason for the others to hear nothing.
+      }
+    });
+  }
+
   close(): Promise<void> {
+    this.#subscriber.close();
     return this.#connection.close();
   }
 

@@ -3,11 +3,16 @@ import { describe, expect, test } from 'vitest';
 import { ForeignKeyError } from '../../src/errors.ts';
 import { keyOf, MalformedReply, script, withText } from '../../src/redis/script.ts';
 import { acquireArgs, acquireReply } from '../../src/redis/scripts/acquire.ts';
+import { messageOf } from '../../src/redis/message.ts';
+import { adoptArgs, adoptReply } from '../../src/redis/scripts/adopt.ts';
 import { cancelArgs, cancelReply } from '../../src/redis/scripts/cancel.ts';
 import { extendArgs, extendReply } from '../../src/redis/scripts/extend.ts';
+import { historyArgs, historyReply } from '../../src/redis/scripts/history.ts';
 import { readArgs, readReply } from '../../src/redis/scripts/read.ts';
 import { releaseArgs, releaseReply } from '../../src/redis/scripts/release.ts';
-import type { AcquireRequest, ExtendItem, ReleaseRequest } from '../../src/store/store.ts';
+import { revokeArgs, revokeReply } from '../../src/redis/scripts/revoke.ts';
+import { ticksArgs, ticksReply } from '../../src/redis/scripts/ticks.ts';
+import type { AcquireRequest, AdoptRequest, ExtendItem, ReleaseRequest } from '../../src/store/store.ts';
 
 const record = 'shop:{reports}';
 const request: AcquireRequest = {
@@ -21,8 +26,15 @@ const request: AcquireRequest = {
   replaces: '',
   waitRefreshMs: 10_000,
   quarantineMs: 0,
+  history: 'exceptions',
 };
-const release: ReleaseRequest = { resource: 'reports', leaseId: 'abc', outcome: 'done', floor: 0 };
+const release: ReleaseRequest = {
+  resource: 'reports',
+  leaseId: 'abc',
+  outcome: 'done',
+  floor: 0,
+  history: 'exceptions',
+};
 const tick = { job: 'nightly', at: 1_700_000_000_000, startingDeadlineMs: 300_000, maxAheadMs: 2000, retry: true };
 
 describe('acquire', () => {
@@ -32,12 +44,12 @@ describe('acquire', () => {
   test('sends strings in fixed places, the tick as a further key', () => {
     expect(args.slice(1)).toEqual([
       ...['5', record, `${record}:q`, `${record}:w`, `${record}:p`, `${record}:log`],
-      ...['abc', 'web-1 pid 7', '{"pid":7}', '30000', 'try', '', '0', '', '10000', '0'],
+      ...['abc', 'web-1 pid 7', '{"pid":7}', '30000', 'try', '', '0', '', '10000', '0', 'exceptions'],
     ]);
     const withTick = acquireArgs(record, { ...request, tick });
     expect(withTick[1]).toBe('6');
     expect(keyOf(withTick, 6)).toBe(`${record}:tick:nightly`);
-    expect(withTick.slice(-4)).toEqual(['1700000000000', '300000', '2000', '1']);
+    expect(withTick.slice(-5)).toEqual(['exceptions', '1700000000000', '300000', '2000', '1']);
   });
 
   test('decodes every reply', () => {
@@ -80,7 +92,7 @@ describe('acquire', () => {
 
 test('release and cancel', () => {
   expect(releaseArgs(record, release).slice(1)).toEqual([
-    ...['5', record, `${record}:q`, `${record}:w`, `${record}:p`, `${record}:log`, 'abc', 'done', '0'],
+    ...['5', record, `${record}:q`, `${record}:w`, `${record}:p`, `${record}:log`, 'abc', 'done', '0', 'exceptions'],
   ]);
   const args = releaseArgs(record, { ...release, job: 'nightly' });
   expect(keyOf(args, 6)).toBe(`${record}:tick:nightly`);
@@ -90,7 +102,7 @@ test('release and cancel', () => {
   expect(() => releaseReply('abc foreign 0 6 list', args, release)).toThrow('tick:nightly holds a list');
 
   const cancel = { ...release, tombstoneMs: 60_000 };
-  expect(cancelArgs(record, cancel).slice(-4)).toEqual(['abc', 'done', '0', '60000']);
+  expect(cancelArgs(record, cancel).slice(-5)).toEqual(['abc', 'done', '0', 'exceptions', '60000']);
   expect(cancelReply('abc ended 0', args, cancel)).toEqual({ kind: 'ended' });
   expect(cancelReply('abc nothing 0', args, cancel)).toEqual({ kind: 'nothing' });
 });
@@ -150,6 +162,80 @@ test('read', () => {
     waiting: 2,
     nowUs: 5,
   });
+});
+
+describe('the scripts that came later', () => {
+  const adopt: AdoptRequest = { ...request, from: 'old', job: 'nightly' };
+
+  test('adopt', () => {
+    const args = adoptArgs(record, adopt);
+    expect(args.slice(1)).toEqual([
+      ...['6', record, `${record}:q`, `${record}:w`, `${record}:p`, `${record}:log`, `${record}:tick:nightly`],
+      ...['abc', 'web-1 pid 7', '{"pid":7}', '30000', 'old', '', '0', 'exceptions'],
+    ]);
+    const reply = (text: string) => adoptReply(text, args, adopt);
+    expect(reply('abc granted 0 17')).toEqual({ kind: 'granted', fencingToken: 17, remainingMs: 30_000, again: false });
+    expect(reply('abc granted 0 17 5000')).toMatchObject({ remainingMs: 5, again: true });
+    expect(reply('abc lost 0 superseded')).toEqual({ kind: 'lost', reason: 'superseded' });
+    expect(reply('abc out-of-range 0 99')).toEqual({ kind: 'out-of-range', fencingToken: 99 });
+    expect([reply('abc spent 0').kind, reply('abc cancelled 0').kind]).toEqual(['spent', 'cancelled']);
+    expect(() => reply('abc foreign 0 6 list')).toThrow('tick:nightly holds a list');
+    expect(() => reply('abc no 0')).toThrow(MalformedReply);
+  });
+
+  test('revoke', () => {
+    const revoke = { resource: 'reports', leaseId: 'abc', operator: 'ann', reason: 'it hangs' };
+    const args = revokeArgs(record, revoke);
+    expect(args.slice(-3)).toEqual(['abc', 'ann', 'it hangs']);
+    expect(revokeReply('abc revoked 1 5000', args, revoke)).toEqual({ kind: 'revoked', remainingMs: 5 });
+    expect(revokeReply('abc lost 0 missing', args, revoke)).toEqual({ kind: 'lost', reason: 'missing' });
+    expect(() => revokeReply('abc foreign 0 1 hash', args, revoke)).toThrow(ForeignKeyError);
+    expect(() => revokeReply('abd revoked 1 5000', args, revoke)).toThrow(MalformedReply);
+  });
+
+  test('history: what is not ours among the events is left out', () => {
+    const args = historyArgs(record, Infinity);
+    expect(args.slice(1)).toEqual(['1', `${record}:log`, '64']);
+    const noted = ['event', 'lost', 'owner', 'web', 'fencing_token', '17', 'at_us', '5', 'detail', 'done'];
+    const entries = [[...noted, 'job', 'nightly', 'tick_at', '1700'], noted.slice(0, -2), ['colour', 'blue'], null];
+    expect(historyReply(['events', ...entries], args, 'reports')).toEqual([
+      { atUs: 5, event: 'lost', owner: 'web', fencingToken: 17, detail: 'done', job: 'nightly', tickAt: 1700 },
+      { atUs: 5, event: 'lost', owner: 'web', fencingToken: 17, detail: '', job: null, tickAt: null },
+    ]);
+    expect(() => historyReply(['foreign', 'list'], args, 'reports')).toThrow('reports}:log holds a list');
+    expect(() => historyReply('events', args, 'reports')).toThrow(MalformedReply);
+  });
+
+  test('ticks', () => {
+    const args = ticksArgs(record, 'nightly');
+    expect(ticksReply(['ticks'], args, 'reports')).toEqual([]);
+    expect(ticksReply(['ticks', '9', 'claimed', '17', 'web', '8', 'done', '16', ''], args, 'reports')).toEqual([
+      { at: 9, status: 'claimed', fencingToken: 17, owner: 'web' },
+      { at: 8, status: 'done', fencingToken: 16, owner: '' },
+    ]);
+    expect(() => ticksReply(['foreign', 'hash'], args, 'reports')).toThrow('holds a hash that is not ours');
+    expect(() => ticksReply(['ticks', '9', 'bored', '17', 'web'], args, 'reports')).toThrow(MalformedReply);
+  });
+});
+
+test('messages: what is none of this prefix is dropped', () => {
+  expect(messageOf('shop', 'look 200 abc shop:{a%20b}')).toEqual({
+    kind: 'look',
+    resource: 'a b',
+    leaseId: 'abc',
+    afterMs: 200,
+  });
+  expect(messageOf('shop', 'free 0 - shop:{a}')).toEqual({ kind: 'free', resource: 'a', leaseId: '', afterMs: 0 });
+  for (const text of [
+    '',
+    'go',
+    'go 0 abc other:{a}',
+    'go 0 abc shop:{a}:q',
+    'stop 0 abc shop:{a}',
+    'go x abc shop:{a}',
+  ]) {
+    expect(messageOf('shop', text)).toBeUndefined();
+  }
 });
 
 test('a script is known by its SHA, and sent with its text where it is not known', () => {

@@ -1,15 +1,16 @@
 import type { AcquireReply, AcquireRequest } from '../../store/store.ts';
 import { logKey, parkedKey, queueKey, tickKey, waitersKey } from '../keys.ts';
 import { MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
-import { EFFECTS, note, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
-import { fieldsOf, foreign, numberAt, type Fields } from './reply.ts';
+import { EFFECTS, FRESH_ONLY, IN_RANGE, keptEvents, note, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
+import { fieldsOf, foreign, grantOf, numberAt, type Fields } from './reply.ts';
 
 /**
  * KEYS  1 record · 2 queue · 3 waiters · 4 parked · 5 log · 6 tick (only with a tick request)
  *
  * ARGV  1 leaseId · 2 owner line · 3 owner JSON · 4 ttl, ms · 5 mode: try, wait, park · 6 channel, may be empty
  *       7 floor, a token · 8 replaces, a leaseId, may be empty · 9 waitRefresh, ms · 10 quarantine, ms
- *       with a tick: 11 at, ms since 1970 · 12 starting deadline, ms · 13 max ahead, ms · 14 retry: 1, 0
+ *       11 history: exceptions, all
+ *       with a tick: 12 at, ms since 1970 · 13 starting deadline, ms · 14 max ahead, ms · 15 retry: 1, 0
  *
  * Reply, one string, its parts separated by one space:
  *       <leaseId> granted <failed> <token>, for the whole ttl · <leaseId> granted <failed> <token> <remaining, µs>, again
@@ -25,31 +26,17 @@ const lua = `#!lua${RECORD}${WAITING}${TICK}
 if owner ~= '' and expires > now + ttl * 1000 then
   expires = now + ttl * 1000
   redis.call('HSET', rec, 'expires_us', f('%.0f', expires))
-end
-if cancelled ~= '' then
-  for name, till in string.gmatch(cancelled, '(%S+):(%d+)') do
-    if name == id and tonumber(till) > now then return id .. ' cancelled 0' end
-  end
-end
-local held = owner ~= '' and expires > now
-if lease_id == id then
-  if held then return id .. ' granted 0 ' .. r[3] .. ' ' .. f('%.0f', expires - now) end
-  return id .. ' spent 0'
-end
-local highest = token
-if ARGV[7] ~= '0' then highest = math.max(token, tonumber(ARGV[7])) end
-if highest >= now + 86400000000 then return id .. ' out-of-range 0 ' .. f('%.0f', highest) end
-
+end${FRESH_ONLY}${IN_RANGE}
 local replacing = held and ARGV[8] ~= '' and lease_id == ARGV[8] and redis.call('HGET', rec, 'revoked') ~= lease_id
 local tick_carried = false
 if KEYS[6] then
-  local at = tonumber(ARGV[11])
+  local at = tonumber(ARGV[12])
   tick_carried = replacing and tick_at == at and tick_lease == ARGV[8]
   if not tick_carried then
     if tick_at and tick_at > at then return id .. ' tick 0 superseded 0' end
-    if tick_at == at and (tick_status == 'done' or ARGV[14] ~= '1') then return id .. ' tick 0 already-ran 0' end
-    if now > (at + ARGV[12]) * 1000 then return id .. ' tick 0 too-late 0' end
-    if at * 1000 > now + ARGV[13] * 1000 then return id .. ' tick 0 clock-ahead ' .. f('%.0f', at * 1000 - now) end
+    if tick_at == at and (tick_status == 'done' or ARGV[15] ~= '1') then return id .. ' tick 0 already-ran 0' end
+    if now > (at + ARGV[13]) * 1000 then return id .. ' tick 0 too-late 0' end
+    if at * 1000 > now + ARGV[14] * 1000 then return id .. ' tick 0 clock-ahead ' .. f('%.0f', at * 1000 - now) end
   end
 end
 
@@ -114,10 +101,18 @@ local number = highest < now and at or f('%.0f', highest + 1)
 if owner ~= '' then
   redis.call('HSET', rec, 'prev_owner', owner, 'prev_token', r[3], 'prev_end', f('%.0f', held and now or expires),
     'prev_reason', held and 'replaced' or 'expired', 'revoked', '')
-  if not held then ${note('expired', 'owner', 'token', 'expires')} end
+  ${note({
+    event: "held and 'refused' or 'expired'",
+    owner: 'owner',
+    token: 'r[3]',
+    at: "f('%.0f', held and now or expires)",
+    keep: keptEvents('ARGV[11]'),
+    leaseId: 'lease_id',
+  })}
 end
 redis.call('HSET', rec, 'owner', ARGV[2], 'owner_json', ARGV[3], 'lease_id', id, 'fencing_token', number,
-  'ttl_ms', ARGV[4], 'acquired_us', at, 'extended_us', at, 'expires_us', f('%.0f', now + ARGV[4] * 1000), 'extensions', '0')
+  'ttl_ms', ARGV[4], 'acquired_us', at, 'extended_us', at, 'expires_us', f('%.0f', now + ARGV[4] * 1000), 'extensions', '0',
+  'channel', ARGV[6])
 if stored then redis.call('PERSIST', rec) end
 if turn ~= '' then redis.call('HDEL', rec, 'turn', 'turn_until_us') end
 if others then
@@ -130,8 +125,20 @@ if KEYS[6] then
     redis.call('HSET', KEYS[6], 'prev_at', p[1], 'prev_status', p[2], 'prev_lease_id', p[3],
       'prev_token', p[4] or '', 'prev_owner', p[5] or '')
   end
-  redis.call('HSET', KEYS[6], 'at', ARGV[11], 'status', 'claimed', 'lease_id', id, 'fencing_token', number,
+  redis.call('HSET', KEYS[6], 'at', ARGV[12], 'status', 'claimed', 'lease_id', id, 'fencing_token', number,
     'owner', ARGV[2])
+  -- For the log. With the leaseId, so that who claims none need not clear it; no character of a job's name is escaped.
+  redis.call('HSET', rec, 'tick', id .. ' ' .. ARGV[12] .. ' ' .. string.sub(KEYS[6], #rec + 7))
+end
+if ARGV[11] == 'all' then
+  ${note({
+    event: "'acquired'",
+    owner: 'ARGV[2]',
+    token: 'number',
+    at: 'at',
+    keep: "'64'",
+    leaseId: 'id',
+  })}
 end
 ${EFFECTS}
 return id .. ' granted ' .. failed .. ' ' .. number
@@ -163,6 +170,7 @@ export function acquireArgs(record: string, request: AcquireRequest): ScriptArgs
     request.replaces,
     String(request.waitRefreshMs),
     String(request.quarantineMs),
+    request.history,
   );
   if (tick !== undefined) {
     args.push(String(tick.at), String(tick.startingDeadlineMs), String(tick.maxAheadMs), tick.retry ? '1' : '0');
@@ -174,8 +182,7 @@ export function acquireReply(reply: unknown, args: ScriptArgs, request: AcquireR
   const fields = fieldsOf(acquireScript, reply, request.leaseId);
   switch (fields[0]) {
     case 'granted':
-      if (fields.length === 3) return granted(numberAt(fields, 2), request.ttlMs, false);
-      return granted(numberAt(fields, 2), numberAt(fields, 3) / 1000, true);
+      return grantOf(fields, request.ttlMs);
     case 'no':
       return refusal(fields);
     case 'tick':
@@ -190,10 +197,6 @@ export function acquireReply(reply: unknown, args: ScriptArgs, request: AcquireR
     default:
       throw new MalformedReply(acquireScript, fields);
   }
-}
-
-function granted(fencingToken: number, remainingMs: number, again: boolean): AcquireReply {
-  return { kind: 'granted', fencingToken, remainingMs, again };
 }
 
 function refusal(fields: Fields): AcquireReply {

@@ -6,7 +6,8 @@ import { fieldsOf, foreign } from './reply.ts';
 
 /**
  * KEYS  1 record · 2 queue · 3 waiters · 4 parked · 5 log · 6 tick (only with a job)
- * ARGV  1 leaseId · 2 outcome: done, failed, aborted, not-started · 3 floor, a token · 4 tombstone, ms, 0 for none
+ * ARGV  1 leaseId · 2 outcome: done, failed, aborted, not-started · 3 floor, a token · 4 history: exceptions, all
+ *       5 tombstone, ms, 0 for none
  * Reply <leaseId> ended <failed> · <leaseId> nothing <failed> · <leaseId> foreign <failed> <index> <type>
  *
  * A tombstone is `<leaseId>:<until, µs>`; at most 8 in the record's field `cancelled`, separated by spaces, oldest first.
@@ -16,12 +17,12 @@ if others then
   redis.call('ZREM', KEYS[2], id)
   redis.call('HDEL', KEYS[3], id)
 end
-if ARGV[4] ~= '0' then
+if ARGV[5] ~= '0' then
   local kept = {}
   for name, till in string.gmatch(cancelled, '(%S+):(%d+)') do
     if name ~= id and tonumber(till) > now then kept[#kept + 1] = name .. ':' .. till end
   end
-  kept[#kept + 1] = id .. ':' .. f('%.0f', now + ARGV[4] * 1000)
+  kept[#kept + 1] = id .. ':' .. f('%.0f', now + ARGV[5] * 1000)
   keep('cancelled', table.concat(kept, ' ', math.max(#kept - 7, 1)))
 end
 if present and lease_id == id and owner ~= '' then
@@ -53,7 +54,7 @@ export function cancelArgs(record: string, request: CancelRequest): ScriptArgs {
     logKey(record),
   ];
   if (job !== undefined) args.push(tickKey(record, job));
-  args.push(request.leaseId, request.outcome, String(request.floor), String(request.tombstoneMs));
+  args.push(request.leaseId, request.outcome, String(request.floor), request.history, String(request.tombstoneMs));
   return args;
 }
 

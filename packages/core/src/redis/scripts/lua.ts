@@ -14,8 +14,8 @@
 /** Seven days. How long a free resource is remembered, in milliseconds. */
 const RETENTION_MS = 7 * 24 * 60 * 60 * 1000;
 
-/** How many events a resource's log keeps. */
-const LOG_LENGTH = 16;
+/** How many events a resource's log keeps, as Lua that reads the history mode from this argument. */
+export const keptEvents = (mode: string): string => `${mode} == 'all' and '64' or '16'`;
 
 /**
  * Reads TIME into `now` and the record KEYS[1] into `owner` (empty if free), `lease_id`, `token`, `cancelled`
@@ -60,11 +60,30 @@ if others then
 end
 `;
 
-/** An event for the log, as Lua that takes the values of these expressions; it is written with the side effects. */
-export const note = (event: string, owner: string, token: string, at: string): string => `
+/** An event of the log; all are Lua expressions that give strings. */
+interface Noted {
+  readonly event: string;
+  readonly owner: string;
+  readonly token: string;
+  /** µs since 1970. */
+  readonly at: string;
+  /** How many events are kept: `keptEvents`. */
+  readonly keep: string;
+  readonly detail?: string;
+  /** The lease that the event is about. The record's field `tick` must still, or already, be this lease's. */
+  readonly leaseId: string;
+}
+
+/** Lua that puts an event among the side effects. */
+export const note = ({ event, owner, token, at, keep, detail = "''", leaseId }: Noted): string => `
   effects = effects or {}
-  effects[#effects + 1] = { 'XADD', KEYS[5], 'MAXLEN', '=', '${LOG_LENGTH}', '*', 'event', '${event}', 'owner', ${owner},
-    'fencing_token', f('%.0f', ${token}), 'at_us', f('%.0f', ${at}) }
+  local entry = { 'XADD', KEYS[5], 'MAXLEN', '=', ${keep}, '*', 'event', ${event}, 'owner', ${owner},
+    'fencing_token', ${token}, 'at_us', ${at}, 'detail', ${detail} }
+  local whose, tick_ms, job = string.match(redis.call('HGET', rec, 'tick') or '', '^(%S+) (%S+) (%S+)$')
+  if whose == ${leaseId} then
+    for _, word in ipairs({ 'job', job, 'tick_at', tick_ms }) do entry[#entry + 1] = word end
+  end
+  effects[#effects + 1] = entry
   effects[#effects + 1] = { 'PEXPIRE', KEYS[5], '${RETENTION_MS}' }
 `;
 
@@ -79,6 +98,37 @@ if effects then
 end
 `;
 
+/** Answers `lost` unless the leaseId that this expression gives owns the record, held or expired. */
+export const ownerOnly = (leaseId: string): string => `
+if not present then return id .. ' lost 0 missing' end
+if lease_id ~= ${leaseId} then return id .. ' lost 0 superseded' end
+if owner == '' then
+  local how = redis.call('HGET', rec, 'prev_reason')
+  return id .. ' lost 0 ' .. (how == 'force-released' and how or 'released')
+end
+`;
+
+/** Answers what a leaseId gets that is asked for again, or not any more: it becomes owner once in its life. */
+export const FRESH_ONLY: string = `
+if cancelled ~= '' then
+  for name, till in string.gmatch(cancelled, '(%S+):(%d+)') do
+    if name == id and tonumber(till) > now then return id .. ' cancelled 0' end
+  end
+end
+local held = owner ~= '' and expires > now
+if lease_id == id then
+  if held then return id .. ' granted 0 ' .. r[3] .. ' ' .. f('%.0f', expires - now) end
+  return id .. ' spent 0'
+end
+`;
+
+/** Sets `highest`, above which the next token must be, ARGV[7] being the floor; answers if it would be out of range. */
+export const IN_RANGE: string = `
+local highest = token
+if ARGV[7] ~= '0' then highest = math.max(token, tonumber(ARGV[7])) end
+if highest >= now + 86400000000 then return id .. ' out-of-range 0 ' .. f('%.0f', highest) end
+`;
+
 /** A record without an owner is forgotten some day. */
 const RETAIN: string = `redis.call('PEXPIRE', rec, '${RETENTION_MS}')`;
 
@@ -86,8 +136,8 @@ const RETAIN: string = `redis.call('PEXPIRE', rec, '${RETENTION_MS}')`;
  * The queue, for a block of its own.
  *
  * A waiter is stored as `<alive until, µs> <lasts, ms> <channel>`, a parked process by its channel as
- * `<alive until, µs> <lasts, ms>`. A message to a channel is `<kind> <ms> <record key>`: `go 0 …` (your turn),
- * `look <ms> …` (look again in so many ms), `free 0 …` (parked: nobody waits).
+ * `<alive until, µs> <lasts, ms>`. A message to a channel is `<kind> <ms> <leaseId, or -> <record key>`: `go` (the turn of
+ * this waiter), `look` (this waiter may look again in so many ms), `free` (parked: nobody waits), `revoked` (the owner).
  *
  * `head()` drops up to 100 waiters that are no longer alive and returns the leaseId and channel of the first one, or nil.
  * `open_turn()` gives the free resource to the head for a moment and says so; with nobody waiting it tells one parked
@@ -102,10 +152,10 @@ local function keep(...)
     stored = true
   end
 end
-local function tell(channel, kind, ms)
+local function tell(channel, kind, ms, whom)
   if channel == '' then return end
   effects = effects or {}
-  effects[#effects + 1] = { 'PUBLISH', channel, kind .. ' ' .. f('%.0f', ms) .. ' ' .. rec }
+  effects[#effects + 1] = { 'PUBLISH', channel, kind .. ' ' .. f('%.0f', ms) .. ' ' .. whom .. ' ' .. rec }
 end
 local function alive(key, name)
   local until_us, lasts, channel = string.match(redis.call('HGET', key, name) or '', '^(%d+) (%d+) ?(.*)$')
@@ -135,11 +185,11 @@ local function open_turn()
     if turn == first then return end
     turn = first
     keep('turn', turn, 'turn_until_us', f('%.0f', now + claim_ms() * 1000))
-    tell(channel, 'go', 0)
+    tell(channel, 'go', 0, first)
     local second = redis.call('ZRANGE', KEYS[2], 1, 1)[1]
     if second then
       local live, its = alive(KEYS[3], second)
-      if live then tell(its, 'look', claim_ms()) end
+      if live then tell(its, 'look', claim_ms(), second) end
     end
     return
   end
@@ -158,20 +208,27 @@ local function open_turn()
   end
   if told then
     redis.call('HDEL', KEYS[4], told)
-    tell(told, 'free', 0)
+    tell(told, 'free', 0, '-')
   end
 end
 `;
 
 /**
- * Frees the record, whose owner was `id`, and keeps how that ended; `held` says whether it was still HELD. ARGV[3] is the
- * floor. The next turn is the caller's to open.
+ * Frees the record, whose owner was `id`, and keeps how that ended; `held` says whether it was still HELD. ARGV[2] is the
+ * outcome, ARGV[3] the floor, ARGV[4] the history mode. The next turn is the caller's to open.
  */
 export const END_TENURE: string = `
-local held, ended = true, f('%.0f', now)
-if expires <= now then
-  held, ended = false, f('%.0f', expires)
-  ${note('lost', 'owner', 'token', 'expires')}
+local held, ended = expires > now, f('%.0f', math.min(expires, now))
+if not held or ARGV[4] == 'all' then
+  ${note({
+    event: "held and 'released' or 'lost'",
+    owner: 'owner',
+    token: 'r[3]',
+    at: 'ended',
+    keep: keptEvents('ARGV[4]'),
+    detail: 'ARGV[2]',
+    leaseId: 'id',
+  })}
 end
 redis.call('HSET', rec, 'owner', '', 'expires_us', ended, 'prev_owner', owner, 'prev_token', r[3], 'prev_end', ended,
   'prev_reason', held and 'released' or 'expired', 'revoked', '')

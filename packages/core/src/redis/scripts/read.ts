@@ -1,7 +1,7 @@
 import type { LeaseRecord } from '../../store/store.ts';
-import { ForeignKeyError } from '../../errors.ts';
 import { queueKey, waitersKey } from '../keys.ts';
 import { keyOf, MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
+import { foreignKey } from './reply.ts';
 
 const FIELDS = [
   'owner',
@@ -61,8 +61,7 @@ export function readReply(reply: unknown, args: ScriptArgs, resource: string): L
   const [kind, now, waiting, ...values] = reply as string[];
   if (kind === 'none') return null;
   if (kind === 'foreign') {
-    const found = waiting === 'hash' ? 'holds a hash that is not ours' : `holds a ${waiting}`;
-    throw new ForeignKeyError(resource, keyOf(args, Number(now)), found);
+    throw foreignKey(resource, keyOf(args, Number(now)), waiting ?? '');
   }
   if (kind !== 'record' || values.length !== FIELDS.length) throw new MalformedReply(readScript, reply);
   const field = (name: (typeof FIELDS)[number]): string => values[FIELDS.indexOf(name)] ?? '';

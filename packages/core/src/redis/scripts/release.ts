@@ -1,22 +1,15 @@
 import type { ReleaseReply, ReleaseRequest } from '../../store/store.ts';
 import { logKey, parkedKey, queueKey, tickKey, waitersKey } from '../keys.ts';
 import { MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
-import { EFFECTS, END_TENURE, END_TICK, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
+import { EFFECTS, END_TENURE, END_TICK, ownerOnly, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
 import { fieldsOf, foreign, isLossReason } from './reply.ts';
 
 /**
  * KEYS  1 record · 2 queue · 3 waiters · 4 parked · 5 log · 6 tick (only with a job)
- * ARGV  1 leaseId · 2 outcome: done, failed, aborted, not-started · 3 floor, a token
+ * ARGV  1 leaseId · 2 outcome: done, failed, aborted, not-started · 3 floor, a token · 4 history: exceptions, all
  * Reply <leaseId> released <failed> · <leaseId> lost <failed> <reason> · <leaseId> foreign <failed> <index> <type>
  */
-const lua = `#!lua flags=allow-oom${RECORD}${WAITING}${TICK}${END_TICK}
-if not present then return id .. ' lost 0 missing' end
-if lease_id ~= id then return id .. ' lost 0 superseded' end
-if owner == '' then
-  local how = redis.call('HGET', rec, 'prev_reason')
-  return id .. ' lost 0 ' .. (how == 'force-released' and how or 'released')
-end
-${END_TENURE}
+const lua = `#!lua flags=allow-oom${RECORD}${WAITING}${TICK}${END_TICK}${ownerOnly('id')}${END_TENURE}
 if others or turn ~= '' then
   ${QUEUE}
   open_turn()
@@ -40,7 +33,7 @@ export function releaseArgs(record: string, request: ReleaseRequest): ScriptArgs
     logKey(record),
   ];
   if (job !== undefined) args.push(tickKey(record, job));
-  args.push(request.leaseId, request.outcome, String(request.floor));
+  args.push(request.leaseId, request.outcome, String(request.floor), request.history);
   return args;
 }
 

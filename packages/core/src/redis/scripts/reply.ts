@@ -1,4 +1,5 @@
 import { ForeignKeyError, type LossReason } from '../../errors.ts';
+import type { AcquireReply } from '../../store/store.ts';
 import { keyOf, MalformedReply, type Script, type ScriptArgs } from '../script.ts';
 
 /** The parts of a reply after the leaseId: kind, failed side effects, and what the kind adds. */
@@ -19,6 +20,13 @@ export function numberAt(fields: Fields, index: number): number {
   return value;
 }
 
+/** `granted <failed> <token>` for the whole ttl, or `granted <failed> <token> <remaining, µs>` for one granted before. */
+export function grantOf(fields: Fields, ttlMs: number): Extract<AcquireReply, { readonly kind: 'granted' }> {
+  const again = fields.length > 3;
+  const remainingMs = again ? numberAt(fields, 3) / 1000 : ttlMs;
+  return { kind: 'granted', fencingToken: numberAt(fields, 2), remainingMs, again };
+}
+
 const REASONS: ReadonlySet<string> = new Set<LossReason>([
   'expired',
   'superseded',
@@ -34,6 +42,10 @@ export function isLossReason(text: string | undefined): text is LossReason {
 
 /** `foreign <failed> <index of the key> <type found>` as an error. */
 export function foreign(fields: Fields, args: ScriptArgs, resource: string): ForeignKeyError {
-  const found = fields[3] === 'hash' ? 'holds a hash that is not ours' : `holds a ${fields[3]}`;
-  return new ForeignKeyError(resource, keyOf(args, numberAt(fields, 2)), found);
+  return foreignKey(resource, keyOf(args, numberAt(fields, 2)), fields[3] ?? '');
+}
+
+/** `type` as Redis calls it; one that we use ourselves must be of another shape. */
+export function foreignKey(resource: string, key: string, type: string): ForeignKeyError {
+  return new ForeignKeyError(resource, key, type === 'hash' ? 'holds a hash that is not ours' : `holds a ${type}`);
 }

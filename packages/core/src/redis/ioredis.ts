@@ -1,0 +1,199 @@
+/** Connections of our own through ioredis, and what we need of it, structurally. */
+
+import { ConfigError } from '../errors.ts';
+import type { Ear, OwnClient, Send } from './client.ts';
+
+/** A command object of ioredis. Only what is public there. */
+export interface IoredisCommand {
+  args: string[];
+  readonly promise: Promise<unknown>;
+  getKeys(): readonly (string | Buffer)[];
+}
+
+type IoredisCommandClass = new (
+  name: string,
+  args: string[],
+  options: { readonly replyEncoding: 'utf8' },
+) => IoredisCommand;
+
+/** What `Redis` and `Cluster` of ioredis have in common, as far as we use it. */
+export interface IoredisClient {
+  readonly status: string;
+  readonly isCluster?: boolean;
+  readonly options: { readonly keyPrefix?: string | undefined };
+  call(command: string, ...args: string[]): Promise<unknown>;
+  connect(): Promise<void>;
+  disconnect(reconnect?: boolean): void;
+  // oxlint-disable-next-line typescript/no-explicit-any -- each event has other arguments
+  on(event: string, listener: (...args: any[]) => void): unknown;
+}
+
+export interface IoredisRedis extends IoredisClient {
+  sendCommand(command: IoredisCommand): unknown;
+  duplicate(overrides: Readonly<Record<string, unknown>>): IoredisRedis;
+}
+
+export interface IoredisCluster extends IoredisClient {
+  readonly startupNodes?: readonly unknown[];
+  nodes(role: 'master'): readonly IoredisRedis[];
+  duplicate(startupNodes: readonly never[], overrides: Readonly<Record<string, unknown>>): IoredisCluster;
+}
+
+interface IoredisModule {
+  /** What comes first wins. */
+  readonly Redis: new (options: Readonly<Record<string, unknown>>, url?: string) => IoredisRedis;
+  readonly Command: IoredisCommandClass;
+}
+
+async function importIoredis(): Promise<IoredisModule> {
+  try {
+    return (await import('ioredis')) as unknown as IoredisModule;
+  } catch (error) {
+    throw new ConfigError('store', 'ioredis is not installed; add ioredis 5.4 or later to your dependencies', error);
+  }
+}
+
+export function isIoredis(source: unknown): source is IoredisClient {
+  const client = source as Partial<IoredisClient> | null;
+  return (
+    typeof client === 'object' &&
+    client !== null &&
+    typeof client.call === 'function' &&
+    typeof client.on === 'function'
+  );
+}
+
+/** Options of a connection that never replays anything. */
+function overridesOf(connectTimeoutMs: number) {
+  return {
+    connectTimeout: connectTimeoutMs,
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    // Its ready check prints a warning where INFO is not permitted; `connection.ts` has its own.
+    enableReadyCheck: false,
+    enableAutoPipelining: false,
+    autoResubscribe: false,
+    keepAlive: 10_000,
+    noDelay: true,
+    retryStrategy: retryDelayMs,
+    reconnectOnError: null,
+    // We have deadlines of our own, and these two would replay or cut.
+    commandTimeout: null,
+    socketTimeout: undefined,
+    // How long a half-closed socket may linger once we have given it up.
+    disconnectTimeout: 500,
+    keyPrefix: '',
+    readOnly: false,
+    replyMapping: undefined,
+    stringNumbers: false,
+    monitor: undefined,
+  };
+}
+
+/**
+ * Makes a client of our own that never replays anything: what was not answered is for the engine to repeat or to
+ * withdraw, and an acquire that leaves an offline queue after its caller gave up is a lease without an owner. Not
+ * connected yet.
+ */
+export async function ioredisClient(
+  source: string | IoredisClient | Readonly<Record<string, unknown>>,
+  connectTimeoutMs: number,
+): Promise<OwnClient> {
+  const overrides = overridesOf(connectTimeoutMs);
+  if (isIoredis(source) && source.isCluster === true) {
+    const { retryStrategy: _, ...redisOptions } = overrides;
+    const cluster = (source as IoredisCluster).duplicate([], {
+      lazyConnect: true,
+      enableOfflineQueue: false,
+      enableAutoPipelining: false,
+      clusterRetryStrategy: retryDelayMs,
+      retryDelayOnFailover: 0,
+      retryDelayOnClusterDown: 0,
+      scaleReads: 'master',
+      keyPrefix: '',
+      redisOptions,
+    });
+    const nodes = (): readonly IoredisRedis[] => cluster.nodes('master');
+    return owned(cluster, (command, args) => cluster.call(command, ...args), nodes, connectTimeoutMs);
+  }
+  let client: IoredisRedis;
+  if (isIoredis(source)) {
+    client = (source as IoredisRedis).duplicate(overrides);
+  } else {
+    const { Redis } = await importIoredis();
+    client = typeof source === 'string' ? new Redis(overrides, source) : new Redis({ ...source, ...overrides });
+  }
+  return owned(client, lean(client), () => [client], connectTimeoutMs);
+}
+
+function owned(
+  client: IoredisClient,
+  send: Send,
+  nodes: () => readonly IoredisRedis[],
+  connectTimeoutMs: number,
+): OwnClient {
+  return {
+    isCluster: client.isCluster === true,
+    isOpen: () => client.status === 'connecting' || client.status === 'connect' || client.status === 'ready',
+    on: (event, listener) => void client.on(event, listener),
+    connect: () => client.connect(),
+    disconnect: (reconnect) => client.disconnect(reconnect),
+    send,
+    nodes: () =>
+      nodes().map(
+        (node): Send =>
+          (command, args) =>
+            node.call(command, ...args),
+      ),
+    ear(hear) {
+      const all = nodes();
+      const node = all[Math.floor(Math.random() * all.length)];
+      if (node === undefined) throw new Error('no node is known');
+      return earOf(node.duplicate({ ...overridesOf(connectTimeoutMs), retryStrategy: null }), hear);
+    },
+  };
+}
+
+function earOf(client: IoredisRedis, hear: (channel: string, message: string) => void): Ear {
+  client.on('message', hear);
+  // Every call of ours reports its own failure.
+  client.on('error', () => {});
+  return {
+    onClose: (listener) => void client.on('end', listener),
+    connect: () => client.connect(),
+    disconnect: () => client.disconnect(),
+    subscribe: (channel) => client.call('subscribe', channel),
+    unsubscribe: (channel) => client.call('unsubscribe', channel),
+    ping: () => client.call('ping'),
+  };
+}
+
+/** Short, capped, and not the same for everybody. */
+export function retryDelayMs(times: number): number {
+  return Math.min(50 * 2 ** Math.min(times - 1, 5), 1000) * (0.8 + 0.4 * Math.random());
+}
+
+/**
+ * `client.call` without its detours. The arguments are put in after the constructor, which would flatten and convert an
+ * array that is flat and of strings already; that alone is a tenth of a round trip.
+ */
+function lean(client: IoredisRedis): Send {
+  const { Command } = client.constructor as unknown as { readonly Command?: IoredisCommandClass };
+  if (Command === undefined) return (command, args) => client.call(command, ...args);
+  const none: string[] = [];
+  const options = { replyEncoding: 'utf8' } as const;
+  return (name, args) => {
+    const command = new Command(name, none, options);
+    command.args = args;
+    client.sendCommand(command);
+    return command.promise;
+  };
+}
+
+/** The keys among a command's arguments, as ioredis knows its commands. */
+export async function keysOfCommand(name: string, args: string[]): Promise<readonly string[]> {
+  const { Command } = await importIoredis();
+  return new Command(name, args, { replyEncoding: 'utf8' }).getKeys().map(String);
+}
