@@ -1,7 +1,7 @@
 import { copyFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { redisStore } from '@leasehold/core/redis';
+import { redisStore, type RedisSource } from '@leasehold/core/redis';
 import type { StoreHook, StoreSubject } from '@leasehold/core/testing';
 import type { Redis } from 'ioredis';
 
@@ -17,13 +17,16 @@ export const redisHooks: readonly StoreHook[] = [
 
 const FIELDS = { revoked: 'revoked', fencingToken: 'fencing_token' } as const;
 
-/** A store on a server that the suite may do anything to. */
-export async function redisSubject(server: RedisServer): Promise<StoreSubject> {
+/** A store on a server that the suite may do anything to. `connect` makes what it is connected by. */
+export async function redisSubject(
+  server: RedisServer,
+  connect: (url: string) => RedisSource = (url) => url,
+): Promise<StoreSubject> {
   const prefix = uniqueName('suite');
   const raw = await connectRedis(server.url);
   const stores: ReturnType<typeof redisStore>[] = [];
   const open = (url: string): ReturnType<typeof redisStore> => {
-    const store = redisStore(url, { prefix });
+    const store = redisStore(connect(url), { prefix });
     stores.push(store);
     return store;
   };

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 
 /**
- * A server that accepts connections and answers each command as told: for versions that cannot be installed and for what
+ * A server that accepts connections and answers each command (its name in small letters) as told: for versions that cannot be installed and for what
  * no real server does. `undefined` is silence.
  */
 export async function fakeRedis(answer: (command: readonly string[]) => string | undefined) {
@@ -14,7 +14,8 @@ export async function fakeRedis(answer: (command: readonly string[]) => string |
     socket.on('data', (bytes) => {
       // Commands arrive whole: they are short and on loopback.
       for (const text of bytes.toString().split(/(?=\*\d+\r\n\$)/)) {
-        const reply = answer(text.split('\r\n').filter((_, index) => index > 0 && index % 2 === 0));
+        const [name = '', ...args] = text.split('\r\n').filter((_, index) => index > 0 && index % 2 === 0);
+        const reply = answer([name.toLowerCase(), ...args]);
         if (reply !== undefined) socket.write(reply);
       }
     });

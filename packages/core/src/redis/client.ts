@@ -5,6 +5,7 @@
 
 import { ConfigError } from '../errors.ts';
 import { ioredisClient, isIoredis, type IoredisClient, type IoredisCluster } from './ioredis.ts';
+import { isNodeRedis, nodeRedisClient, nodeRedisOptions, type NodeRedisClient } from './node-redis.ts';
 
 /** Sends one command whose arguments are strings; the promise settles when the client says so. */
 export type Send = (command: string, args: string[]) => Promise<unknown>;
@@ -38,8 +39,11 @@ export interface Ear {
   ping(): Promise<unknown>;
 }
 
-/** `redis://…` or `rediss://…`, an ioredis options object, or an ioredis `Redis` or `Cluster` (which is only duplicated). */
-export type RedisSource = string | IoredisClient | Readonly<Record<string, unknown>>;
+/**
+ * `redis://…` or `rediss://…`, an ioredis options object, an ioredis `Redis` or `Cluster`, or what `createClient` of
+ * node-redis returns. A client is only duplicated.
+ */
+export type RedisSource = string | IoredisClient | NodeRedisClient | Readonly<Record<string, unknown>>;
 
 /** Throws `ConfigError` for what cannot be made a connection of. */
 export function checkSource(source: unknown): asserts source is RedisSource {
@@ -53,10 +57,14 @@ export function checkSource(source: unknown): asserts source is RedisSource {
   if (typeof source !== 'object' || source === null) {
     throw new ConfigError('connection', `must be a URL, ioredis options or an ioredis client, not ${typeof source}`);
   }
+  if (isNodeRedis(source)) {
+    refuseKeyPrefix(nodeRedisOptions(source).keyPrefix);
+    return;
+  }
   if (!isIoredis(source) && typeof (source as { readonly sendCommand?: unknown }).sendCommand === 'function') {
     throw new ConfigError(
       'connection',
-      'is a client of another library; give a URL, ioredis options or an ioredis client',
+      'is a client that cannot be used; give a URL, ioredis options, a Redis or Cluster of ioredis, or what createClient of node-redis returns',
     );
   }
   refuseKeyPrefix((isIoredis(source) ? source.options : (source as { readonly keyPrefix?: unknown })).keyPrefix);
@@ -72,6 +80,10 @@ export function describeSource(source: RedisSource): string {
   if (typeof source === 'string') {
     const { hostname, port, pathname } = new URL(source);
     return `redis ${hostname || 'localhost'}:${port || '6379'}${pathname.length > 1 ? pathname : ''}`;
+  }
+  if (isNodeRedis(source)) {
+    const { socket = {}, database = 0 } = nodeRedisOptions(source);
+    return `redis ${describeAddress(socket)}${database === 0 ? '' : `/${database}`}`;
   }
   if (isIoredis(source) && source.isCluster === true) {
     const nodes = ((source as IoredisCluster).startupNodes ?? []).map((node) => describeAddress(node));
@@ -99,6 +111,6 @@ function describeAddress(node: unknown): string {
 }
 
 /** A client of our own, made of what the user gave. Not connected yet. */
-export function ownClient(source: RedisSource, connectTimeoutMs: number): Promise<OwnClient> {
-  return ioredisClient(source, connectTimeoutMs);
+export async function ownClient(source: RedisSource, connectTimeoutMs: number): Promise<OwnClient> {
+  return isNodeRedis(source) ? nodeRedisClient(source, connectTimeoutMs) : ioredisClient(source, connectTimeoutMs);
 }

@@ -3,7 +3,15 @@ import { LeaseholdError, StoreUnavailableError } from '../errors.ts';
 import type { LeaseStore, StoreCall } from '../store/store.ts';
 import { ownClient, type OwnClient, type RedisSource, type Send } from './client.ts';
 import { Deadlines, type Due } from './deadlines.ts';
-import { authFailure, failureOf, isAuthFailure, isNoScript, isReadOnly, withoutCommand } from './failure.ts';
+import {
+  authFailure,
+  failureOf,
+  isAuthFailure,
+  isNoScript,
+  isReadOnly,
+  isSelectFailure,
+  withoutCommand,
+} from './failure.ts';
 import { probe } from './probe.ts';
 import { withText, type Script, type ScriptArgs } from './script.ts';
 import { Sent } from './sent.ts';
@@ -301,15 +309,12 @@ export class RedisConnection {
   async #check(own: OwnClient, epoch: number, settled: () => void): Promise<void> {
     let identity: string;
     try {
-      // SELECT has failed, and the client goes on with database 0.
-      if (isSelectFailure(this.#lastError)) throw this.#lastError;
       identity = await probe(own, this.#where);
     } catch (error) {
       if (this.#own !== own || this.#epoch !== epoch) return;
       this.#lastError = error;
       if (error instanceof LeaseholdError) this.#refuse(error);
       else if (isAuthFailure(error)) this.#refuse(authFailure(this.#where, error));
-      else if (isSelectFailure(error)) this.#refuse(failureOf(this.#where, 'select', error));
       else {
         this.#clock.setTimer(
           LOADING_PAUSE_MS,
@@ -339,6 +344,8 @@ export class RedisConnection {
     const node = (error as { readonly lastNodeError?: unknown } | null)?.lastNodeError;
     const refusal = isAuthFailure(error) ? error : isAuthFailure(node) ? node : undefined;
     if (refusal !== undefined) this.#refuse(authFailure(this.#where, refusal));
+    // ioredis would go on with database 0.
+    else if (isSelectFailure(error)) this.#refuse(failureOf(this.#where, 'select', error));
   }
 
   /** Trying again by ourselves would not help and might lock the user out. The next call does. */
@@ -374,10 +381,6 @@ export class RedisConnection {
   #unavailable(detail: string, cause?: unknown, mayHaveRun = false): StoreUnavailableError {
     return new StoreUnavailableError(`${this.#where} ${detail}`, { mayHaveRun, cause: withoutCommand(cause) });
   }
-}
-
-function isSelectFailure(error: unknown): boolean {
-  return (error as { readonly command?: { readonly name?: string } } | null | undefined)?.command?.name === 'select';
 }
 
 /** Disconnects and waits for the end, which the client does not always announce. */

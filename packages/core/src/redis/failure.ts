@@ -7,6 +7,9 @@ const REFUSED =
   /^(READONLY|LOADING|OOM|MISCONF|BUSY|CLUSTERDOWN|NOREPLICAS|MASTERDOWN|TRYAGAIN|MOVED|ASK|CROSSSLOT|NOSCRIPT|UNKILLABLE)\b/;
 const AUTH = /^(WRONGPASS|NOAUTH|NOPERM)\b|invalid password|invalid username-password|user executing the script can't/i;
 
+/** With which ioredis and node-redis reject at once what their socket cannot take. */
+const UNSENT = /^(Stream isn't writeable|The client is (offline|closed)$)/;
+
 /** The server's word, as opposed to the connection's. */
 export function isErrorReply(error: unknown): error is Error {
   return (
@@ -26,6 +29,12 @@ export function isReadOnly(error: unknown): boolean {
 
 export function isNoScript(error: unknown): boolean {
   return isErrorReply(error) && error.message.startsWith('NOSCRIPT');
+}
+
+/** The database of the connection could not be chosen. */
+export function isSelectFailure(error: unknown): boolean {
+  const { name } = (error as { readonly command?: { readonly name?: string } } | null | undefined)?.command ?? {};
+  return name === 'select' || (isErrorReply(error) && error.message.startsWith('ERR DB index'));
 }
 
 /** The error as a cause, without the command that ioredis hangs on it: HELLO carries the password. */
@@ -50,8 +59,7 @@ export function failureOf(where: string, what: string, error: unknown): Leasehol
       ? new StoreUnavailableError(`${where} refused ${what}: ${error.message}`, { mayHaveRun: false, cause })
       : new StoreUnavailableError(`${where} failed in ${what}: ${error.message}`, { mayHaveRun: true, cause });
   }
-  // Never written: ioredis rejects at once what its socket cannot take.
-  const unsent = error instanceof Error && error.message.startsWith("Stream isn't writeable");
+  const unsent = error instanceof Error && UNSENT.test(error.message);
   return new StoreUnavailableError(`${where} was lost before ${what} was answered`, { mayHaveRun: !unsent, cause });
 }
 

@@ -8,7 +8,9 @@ import {
   TokenOutOfRangeError,
 } from '../errors.ts';
 import { grantForWrite, grantOf, reportRefusal, type Fence, type Grant, type Holding } from '../fence/fence.ts';
+import type { Send } from './client.ts';
 import { isIoredis, keysOfCommand, type IoredisClient } from './ioredis.ts';
+import { isNodeRedis, nodeRedisOptions, type NodeRedisClient } from './node-redis.ts';
 import { Deadlines, type Due } from './deadlines.ts';
 import { isErrorReply, isNoScript, withoutCommand } from './failure.ts';
 import { fenceKey } from './keys.ts';
@@ -37,21 +39,22 @@ export interface RedisFenceOptions {
 const POLICY_AGE_MS = 60_000;
 
 /**
- * A fence for data in Redis 7.0 or later, in the database of `client`: the user's own ioredis `Redis` or `Cluster`, which
- * is neither configured nor closed. Guard and commands of a write are one script.
+ * A fence for data in Redis 7.0 or later, in the database of `client`: the user's own, of ioredis (`Redis`, `Cluster`) or
+ * of node-redis (`createClient`), which is neither configured nor closed. Guard and commands of a write are one script.
  *
  * A client that sends again what a broken connection did not answer (ioredis does by default) may carry a write out
  * twice, like any command of the same client. Never after a later grant was admitted.
  *
  * Throws `ConfigError` for a client with a `keyPrefix`: give it `client.duplicate({ keyPrefix: '' })` and write keys in full.
  */
-export function redisFence(client: IoredisClient, options: RedisFenceOptions = {}): RedisFence {
+export function redisFence(client: IoredisClient | NodeRedisClient, options: RedisFenceOptions = {}): RedisFence {
   return new RedisFence(client, options);
 }
 
 export class RedisFence implements Fence<RedisTx> {
   readonly name: string;
-  readonly #client: IoredisClient;
+  readonly #send: Send;
+  readonly #isCluster: boolean;
   readonly #key: (resource: string) => string;
   readonly #timeoutMs: number;
   readonly #clock: Clock;
@@ -59,17 +62,24 @@ export class RedisFence implements Fence<RedisTx> {
   #policy = '';
   #policyAtMs = -Infinity;
 
-  constructor(client: IoredisClient, options: RedisFenceOptions = {}) {
+  constructor(client: IoredisClient | NodeRedisClient, options: RedisFenceOptions = {}) {
     const { name = 'redis', key = fenceKey, timeout = '5s', clock = systemClock } = options;
     const timeoutMs = parseDuration('timeout', timeout);
-    if (!isIoredis(client)) throw new ConfigError('client', 'must be an ioredis Redis or Cluster');
-    if ((client.options.keyPrefix ?? '') !== '') {
+    if (!isIoredis(client) && !isNodeRedis(client)) {
+      throw new ConfigError(
+        'client',
+        'must be a Redis or Cluster of ioredis, or what createClient of node-redis returns',
+      );
+    }
+    const { keyPrefix = '' } = isIoredis(client) ? client.options : nodeRedisOptions(client);
+    if (keyPrefix !== '') {
       throw new ConfigError('client', "has a keyPrefix; use client.duplicate({ keyPrefix: '' }) and keys in full");
     }
     if (timeoutMs === 0 || timeoutMs === Infinity)
       throw new ConfigError('timeout', `${timeout} gives no call a deadline`);
     this.name = name;
-    this.#client = client;
+    this.#send = senderOf(client);
+    this.#isCluster = isIoredis(client) && client.isCluster === true;
     this.#key = key;
     this.#timeoutMs = timeoutMs;
     this.#clock = clock;
@@ -106,7 +116,7 @@ export class RedisFence implements Fence<RedisTx> {
     const tx = new Transaction();
     const value = await tx.run(body);
     const key = this.#key(grantOf(grant).resource);
-    const keys = this.#client.isCluster === true ? await this.#keysInSlot(key, tx.commands) : [];
+    const keys = this.#isCluster ? await this.#keysInSlot(key, tx.commands) : [];
     // Nothing is awaited between the check of the lease and the send.
     const asked = grantForWrite(this, grant);
     const reply = await this.#run(writeScript, writeArgs(key, asked, keys, tx.commands), asked.resource);
@@ -172,9 +182,9 @@ export class RedisFence implements Fence<RedisTx> {
         this.#deadlines.remove(due);
         resolve(Array.isArray(reply) ? reply : []);
       };
-      this.#client.call('evalsha', ...args).then(answered, (error: unknown) => {
+      this.#send('evalsha', args).then(answered, (error: unknown) => {
         if (!isNoScript(error)) failed(error);
-        else this.#client.call('eval', ...withText(called, args)).then(answered, failed);
+        else this.#send('eval', withText(called, args)).then(answered, failed);
       });
     });
   }
@@ -182,6 +192,12 @@ export class RedisFence implements Fence<RedisTx> {
   #unavailable(resource: string, detail: string, cause?: unknown): FenceUnavailableError {
     return new FenceUnavailableError(resource, this.name, detail, cause);
   }
+}
+
+function senderOf(client: IoredisClient | NodeRedisClient): Send {
+  if (isIoredis(client)) return (command, args) => client.call(command, ...args);
+  const plain = client.withTypeMapping?.({}) ?? client;
+  return (command, args) => plain.sendCommand([command, ...args]);
 }
 
 function markOf(reply: readonly unknown[]): { readonly fencingToken: number; readonly leaseId: string | null } {

@@ -3,3 +3,4 @@ export { redisFence, RedisFence, type RedisFenceOptions } from './fence.ts';
 export type { Handle, RedisTx } from './transaction.ts';
 export type { RedisSource } from './client.ts';
 export type { IoredisClient } from './ioredis.ts';
+export type { NodeRedisClient } from './node-redis.ts';

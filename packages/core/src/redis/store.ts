@@ -48,7 +48,8 @@ export interface RedisStoreOptions {
 
 /**
  * Leases in Redis 7.0 or later, or Valkey 7.2 or later. Connects on first use, with a connection of its own: from a URL,
- * from ioredis options, or from an ioredis `Redis` or `Cluster`, which is duplicated and otherwise left alone.
+ * from ioredis options, or from a client of ioredis (`Redis`, `Cluster`) or node-redis (`createClient`), which is
+ * duplicated and otherwise left alone.
  *
  * Throws `ConfigError` for a connection that cannot be used, one with a `keyPrefix` among them.
  */

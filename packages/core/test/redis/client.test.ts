@@ -1,4 +1,5 @@
 import { Cluster, Redis } from 'ioredis';
+import { createClient, createCluster, createSentinel } from 'redis';
 import { describe, expect, test } from 'vitest';
 
 import { ConfigError, StoreAuthError, StoreUnavailableError } from '../../src/errors.ts';
@@ -10,9 +11,14 @@ import { Transaction } from '../../src/redis/transaction.ts';
 const lazy = { lazyConnect: true } as const;
 
 describe('what a store can be made of', () => {
-  test('a client of another library is not taken for options', () => {
-    const other = { connect() {}, sendCommand() {}, duplicate() {} };
-    expect(() => checkSource(other)).toThrow(/connection: is a client of another library/);
+  test('a client that cannot be used is not taken for options', () => {
+    const others = [
+      { connect() {}, sendCommand() {}, duplicate() {} },
+      createCluster({ rootNodes: [] }),
+      createSentinel({ name: 'primary', sentinelRootNodes: [{ host: 'localhost', port: 1 }] }),
+    ];
+    for (const other of others) expect(() => checkSource(other)).toThrow(/connection: is a client that cannot be used/);
+    expect(() => checkSource(createClient())).not.toThrow();
   });
 
   test('a keyPrefix is refused, wherever it comes from', () => {
@@ -20,6 +26,7 @@ describe('what a store can be made of', () => {
       'redis://localhost?keyPrefix=app:',
       { host: 'localhost', keyPrefix: 'app:' },
       new Redis({ ...lazy, keyPrefix: 'app:' }),
+      createClient({ keyPrefix: 'app:' }),
       new Cluster([{ port: 1 }], { ...lazy, keyPrefix: 'app:' }),
       new Cluster([{ port: 1 }], { ...lazy, redisOptions: { keyPrefix: 'app:' } }),
     ]) {
@@ -40,6 +47,7 @@ describe('what a store can be made of', () => {
       'redis://user:s3cret@redis.example:7000/3?password=s3cret',
       { host: 'redis.example', port: 7000, db: 3, username: 'user', password: 's3cret' },
       new Redis({ ...lazy, host: 'redis.example', port: 7000, db: 3, password: 's3cret' }),
+      createClient({ url: 'redis://user:s3cret@redis.example:7000/3' }),
     ].map(describeSource);
     expect(new Set(told)).toEqual(new Set(['redis redis.example:7000/3']));
     expect(describeSource(new Cluster(['redis://:s3cret@one:7000', { host: 'two', port: 7001 }], lazy))).toBe(
