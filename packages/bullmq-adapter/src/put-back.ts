@@ -58,5 +58,10 @@ const CONTROL_NAMES: ReadonlySet<string> = new Set([
 
 /** Whether a processor told BullMQ what to do with the job. By name, as BullMQ does: there may be two copies of it. */
 export function isControlError(error: unknown): boolean {
-  return error instanceof Error && (CONTROL_NAMES.has(error.name) || error.message === 'bullmq:rateLimitExceeded');
+  try {
+    return error instanceof Error && (CONTROL_NAMES.has(error.name) || error.message === 'bullmq:rateLimitExceeded');
+  } catch {
+    // Anything can be thrown, also what cannot be looked at.
+    return false;
+  }
 }

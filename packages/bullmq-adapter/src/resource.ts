@@ -8,6 +8,8 @@ const LEFTOVER = /(?<![\p{L}\p{N}])(?:undefined|null|NaN)(?![\p{L}\p{N}])|\[obje
 /** Throws `ConfigError` unless this can be the name of one resource. */
 export function checkResource(option: string, name: unknown): asserts name is string {
   if (name instanceof Promise) {
+    // Nobody will wait for it.
+    name.catch(() => {});
     throw new ConfigError(option, 'is a promise; name the resource from what the job carries, without awaiting');
   }
   checkResourceName(option, name);

@@ -43,19 +43,20 @@ export function withLease<Base extends WorkerClass>(
     #closed: Promise<void> | undefined;
 
     constructor(...args: any[]) {
-      const [name, processor, { lease, ...options } = {}, ...rest] = args as [
+      const [name, processor, given, ...rest] = args as [
         string,
         LeasedProcessor,
         Partial<LeasedWorkerOptions>?,
         ...unknown[],
       ];
+      const { lease, ...options } = given ?? {};
       // Everything that can be refused is refused before BullMQ opens connections and starts.
       const settings = parseLeaseOptions(lease, 'lease');
       checkProcessor(processor);
       checkOptions(options);
-      const given = settings.manager ?? defaults.manager;
-      const shared = given === undefined ? shareManager(options.connection) : undefined;
-      const manager = given ?? (shared as NonNullable<typeof shared>).manager;
+      const own = settings.manager ?? defaults.manager;
+      const shared = own === undefined ? shareManager(options.connection) : undefined;
+      const manager = own ?? (shared as NonNullable<typeof shared>).manager;
       manager.checkOptions(settings.acquire);
 
       super(name, withThreeParameters(processor), options, ...rest);

@@ -1,4 +1,5 @@
 import { ConfigError } from './errors.ts';
+import { show } from './show.ts';
 
 /**
  * Milliseconds, or a number with a unit: `250`, `'250ms'`, `'30s'`, `'5m'`, `'2h'`, `'1d'`. A template type, so that
@@ -20,7 +21,7 @@ export function parseDuration(option: string, value: unknown): number {
   }
   const match = typeof value === 'string' ? PATTERN.exec(value) : null;
   if (match === null) {
-    const shown = typeof value === 'string' ? `'${value}'` : String(JSON.stringify(value));
+    const shown = typeof value === 'string' ? `'${value}'` : show(value);
     throw new ConfigError(
       option,
       `${shown} is not a duration; give milliseconds or a text such as '250ms', '30s', '5m'`,

@@ -98,15 +98,25 @@ export class LeaseholdError extends Error {
 
   /** The Leasehold error that `is` found. */
   static find(error: unknown, code?: ErrorCode): LeaseholdError | undefined {
-    const seen = new Set<unknown>();
-    for (let at = error; at instanceof Error && !seen.has(at); at = at.cause) {
-      seen.add(at);
-      if (!(brand in at)) continue;
-      const found = at as unknown as LeaseholdError;
-      const isTimeout = code === 'RESOURCE_BUSY' && found.code === 'ACQUIRE_TIMEOUT';
-      if (code === undefined || found.code === code || isTimeout) return found;
+    try {
+      const seen = new Set<unknown>();
+      for (let at = error; at instanceof Error && !seen.has(at); at = at.cause) {
+        seen.add(at);
+        if (!(brand in at)) continue;
+        const found = at as unknown as LeaseholdError;
+        const isTimeout = code === 'RESOURCE_BUSY' && found.code === 'ACQUIRE_TIMEOUT';
+        if (code === undefined || found.code === code || isTimeout) return found;
+      }
+    } catch {
+      // Anything can be thrown: a proxy, an error whose cause is a getter that throws. Whatever it is, it is none of ours.
     }
     return undefined;
+  }
+
+  /** `error` itself, if it is a Leasehold error; what it was caused by does not count. */
+  static of(error: unknown): LeaseholdError | undefined {
+    const found = LeaseholdError.find(error);
+    return found === error ? found : undefined;
   }
 }
 

@@ -15,7 +15,9 @@ export function guardedLogger(logger: Logger): Logger {
   function guard(level: keyof Logger): (fields: object, message: string) => void {
     return (fields, message) => {
       try {
-        logger[level](fields, message);
+        const result: unknown = logger[level](fields, message);
+        // An asynchronous logger, whatever its type says.
+        if (result instanceof Promise) result.catch(() => {});
       } catch {
         // A failing logger must not take the run with it.
       }

@@ -1,4 +1,5 @@
 import { ConfigError } from './errors.ts';
+import { show } from './show.ts';
 
 const PREFIX = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 const JOB = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$/;
@@ -6,10 +7,6 @@ const JOB = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$/;
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
 const utf8 = new TextEncoder();
-
-function shown(name: string): string {
-  return JSON.stringify(name.length > 80 ? `${name.slice(0, 80)}…` : name);
-}
 
 /**
  * Resource names: 1 to 256 bytes of UTF-8, any characters but control characters. They are compared byte by byte, never
@@ -22,15 +19,15 @@ export function checkResourceName(option: string, name: unknown): asserts name i
       'takes one name, not an array; to hold several resources nest the calls, always in the same order',
     );
   }
-  if (typeof name !== 'string') throw new ConfigError(option, `must be a string, not ${typeof name}`);
+  if (typeof name !== 'string') throw new ConfigError(option, `is ${show(name)}: must be a string`);
   if (name === '') throw new ConfigError(option, 'is empty; name the one thing that must have one owner');
   // A UTF-16 unit is at most three bytes, so short names need not be encoded to be measured.
   if (name.length > 85 && utf8.encode(name).length > 256) {
-    throw new ConfigError(option, `${shown(name)} is longer than 256 bytes`);
+    throw new ConfigError(option, `${show(name)} is longer than 256 bytes`);
   }
-  if (CONTROL.test(name)) throw new ConfigError(option, `${shown(name)} contains a control character`);
+  if (CONTROL.test(name)) throw new ConfigError(option, `${show(name)} contains a control character`);
   // In unicode mode a whole pair is one character, so only halves match.
-  if (/\p{Surrogate}/u.test(name)) throw new ConfigError(option, `${shown(name)} contains half a surrogate pair`);
+  if (/\p{Surrogate}/u.test(name)) throw new ConfigError(option, `${show(name)} contains half a surrogate pair`);
 }
 
 /** Prefixes are part of the qualified name, so they must not contain its separator. */
@@ -38,7 +35,7 @@ export function checkPrefix(option: string, prefix: unknown): asserts prefix is 
   if (typeof prefix !== 'string' || !PREFIX.test(prefix)) {
     throw new ConfigError(
       option,
-      `${JSON.stringify(prefix)} is not a prefix: 1 to 64 of A-Z a-z 0-9 _ . -, beginning with a letter or a digit`,
+      `${show(prefix)} is not a prefix: 1 to 64 of A-Z a-z 0-9 _ . -, beginning with a letter or a digit`,
     );
   }
 }
@@ -48,7 +45,7 @@ export function checkJobName(option: string, job: unknown): asserts job is strin
   if (typeof job !== 'string' || !JOB.test(job)) {
     throw new ConfigError(
       option,
-      `${JSON.stringify(job)} is not a job name: 1 to 128 of A-Z a-z 0-9 _ . : -, beginning with a letter or a digit`,
+      `${show(job)} is not a job name: 1 to 128 of A-Z a-z 0-9 _ . : -, beginning with a letter or a digit`,
     );
   }
 }

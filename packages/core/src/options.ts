@@ -7,6 +7,7 @@ import { guardedLogger, silentLogger, type Logger } from './log.ts';
 import { checkJobName } from './names.ts';
 import { timingOf, type Timing, type TimingOptions } from './lease/term.ts';
 import type { OwnerOption } from './owner.ts';
+import { show } from './show.ts';
 import type { HistoryMode, LeaseStore, TickRequest } from './store/store.ts';
 
 export interface LeaseManagerOptions {
@@ -111,6 +112,8 @@ export interface ManagerSettings {
   readonly store: LeaseStore;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** For what somebody must hear of: to the logger, or as a warning of the process if there is none. */
+  readonly warn: (fields: object, message: string) => void;
   readonly owner: OwnerOption | undefined;
   readonly history: HistoryMode;
   readonly quarantine: boolean;
@@ -210,7 +213,9 @@ const tickSchema = z.strictObject({
     return job;
   }),
   at: z
-    .union([z.date().transform((at) => at.getTime()), z.number()])
+    .unknown()
+    .transform((at) => (at instanceof Date ? at.getTime() : at))
+    .refine((at): at is number => typeof at === 'number', 'must be epoch milliseconds or a valid Date')
     .refine((at) => Number.isSafeInteger(at) && at >= 0, 'must be epoch milliseconds or a valid Date'),
   startingDeadline: duration('tick.startingDeadline', (ms) => ms < 1e15, 'must not be Infinity'),
   maxAhead: duration('tick.maxAhead', (ms) => ms < 1e15, 'must not be Infinity'),
@@ -237,6 +242,13 @@ const revokeSchema = z.strictObject({
 
 const closeSchema = z.strictObject({ grace: duration('grace'), abandonAfter: duration('abandonAfter') });
 
+/** Throws `ConfigError` for an option that is none, where there is no schema. */
+export function refuseUnknown(options: unknown, known: readonly string[]): void {
+  if (typeof options !== 'object' || options === null) throw new ConfigError('options', `is ${show(options)}`);
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown !== undefined) throw new ConfigError(unknown, `is not an option here; there are ${known.join(', ')}`);
+}
+
 /** Checks options against a schema. The first fault becomes a `ConfigError` that names the option, the value and the rule. */
 export function parseOptions<T>(schema: z.ZodType<T>, options: unknown): T {
   const result = schema.safeParse(options);
@@ -244,7 +256,8 @@ export function parseOptions<T>(schema: z.ZodType<T>, options: unknown): T {
   const issue = result.error.issues[0] as z.core.$ZodIssue;
   if (issue.code === 'unrecognized_keys') {
     const option = [...issue.path, issue.keys[0] as string].join('.');
-    throw new ConfigError(option, 'is not an option here; check the spelling');
+    const known = issue.path.length === 0 && schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
+    throw new ConfigError(option, `is not an option here${known.length > 0 ? `; there are ${known.join(', ')}` : ''}`);
   }
   const option = issue.path.join('.') || 'options';
   const value = issue.path.reduce<unknown>(
@@ -254,16 +267,16 @@ export function parseOptions<T>(schema: z.ZodType<T>, options: unknown): T {
   throw new ConfigError(option, `is ${show(value)}: ${issue.message}`);
 }
 
-function show(value: unknown): string {
-  if (typeof value === 'number') return String(value);
-  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object';
-  if (typeof value === 'function') return 'a function';
-  return value === undefined ? 'undefined' : (JSON.stringify(value) ?? typeof value);
-}
-
 export function parseManagerOptions(options: LeaseManagerOptions): ManagerSettings {
+  if (typeof options !== 'object' || options === null) {
+    throw new ConfigError('options', "are missing; give { store: redisStore('redis://localhost:6379') }");
+  }
   const given = parseOptions(managerSchema, options);
   const logger = given.logger === undefined ? silentLogger : guardedLogger(given.logger);
+  const warn =
+    given.logger === undefined
+      ? (_fields: object, message: string) => process.emitWarning(message, { type: 'LeaseholdWarning' })
+      : logger.warn;
   const timingOptions: TimingOptions = {
     refreshRatio: given.refreshRatio,
     driftRate: given.driftRate,
@@ -272,14 +285,14 @@ export function parseManagerOptions(options: LeaseManagerOptions): ManagerSettin
   };
   const timing = timingOf(given.ttl ?? DEFAULT_TTL_MS, timingOptions);
   for (const advice of adviceOn(timing.ttlMs, given.refreshRatio)) {
-    if (given.logger === undefined) process.emitWarning(advice, { type: 'LeaseholdWarning' });
-    else logger.warn({ ttlMs: timing.ttlMs, refreshRatio: given.refreshRatio }, advice);
+    warn({ ttlMs: timing.ttlMs, refreshRatio: given.refreshRatio }, advice);
   }
   const maxHoldMs = given.maxHold ?? Infinity;
   return {
     store: given.store,
     clock: given.clock ?? systemClock,
     logger,
+    warn,
     owner: given.owner as OwnerOption | undefined,
     history: given.history ?? 'exceptions',
     quarantine: given.quarantine ?? false,

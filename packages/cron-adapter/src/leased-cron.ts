@@ -132,6 +132,9 @@ const sharedSchema = z.strictObject({
 });
 
 function managerOf(options: LeasedCronOptions): { readonly manager: LeaseManager; readonly isOurs: boolean } {
+  if (typeof options !== 'object' || options === null) {
+    throw new ConfigError('options', 'are missing; give a connection, or a manager');
+  }
   if ('manager' in options) return { manager: parseOptions(sharedSchema, options).manager, isOurs: false };
   const { connection, prefix, ...others } = options;
   if (connection === undefined) {

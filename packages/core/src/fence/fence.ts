@@ -12,6 +12,7 @@
  */
 
 import { ConfigError, FenceNotActivatedError, findStale, type StaleTokenError } from '../errors.ts';
+import { show } from '../show.ts';
 
 /** All that a fence needs to know of a lease. Plain data: it can travel to another process or over HTTP. */
 export interface Grant {
@@ -58,7 +59,8 @@ export interface Fence<Tx = unknown> {
 }
 
 function isHolding(value: Grant | Holding): value is Holding {
-  return 'holding' in value;
+  const { holding, assertHeld } = value as Partial<Holding>;
+  return typeof holding?.mayWrite === 'function' && typeof assertHeld === 'function';
 }
 
 function requireGrant(value: unknown): asserts value is Grant {
@@ -103,6 +105,17 @@ export function grantForWrite(fence: Fence, grant: Grant | Holding): Grant {
   }
   requireGrant(grant);
   return grant;
+}
+
+/** Throws `ConfigError` unless it is the body of a write. */
+export function checkBody(body: unknown): void {
+  if (typeof body !== 'function') throw new ConfigError('body', `is ${show(body)}: must be a function of the write`);
+}
+
+/** Throws `ConfigError` unless it is a qualified name, for `seal` and `highest`. */
+export function checkQualified(resource: unknown): void {
+  if (typeof resource === 'string' && resource !== '') return;
+  throw new ConfigError('resource', `is ${show(resource)}: must be a qualified name, <namespace>/<resource>`);
 }
 
 /** Tells the lease that a fence refused it, if `error` says so and there is a lease; returns `error` for rethrowing. */

@@ -1,6 +1,9 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { systemClock, type Clock } from '../clock.ts';
 import { ConfigError, StaleTokenError, TokenOutOfRangeError } from '../errors.ts';
 import {
+  checkBody,
+  checkQualified,
   admits,
   grantForWrite,
   grantOf,
@@ -49,6 +52,8 @@ export class MemoryFence implements Fence<MemoryTx> {
   readonly #highest = new Map<string, Mark>();
   /** The end of the last write of each grant that has one under way. */
   readonly #writing = new Map<string, Promise<void>>();
+  /** The grant of the write that this code runs in. */
+  readonly #inside = new AsyncLocalStorage<Grant>();
 
   constructor(options: MemoryFenceOptions = {}) {
     const { name = 'memory', clock = systemClock } = options;
@@ -71,7 +76,12 @@ export class MemoryFence implements Fence<MemoryTx> {
   }
 
   async write<T>(grant: Grant | Holding, body: (tx: MemoryTx) => T | Promise<T>): Promise<T> {
-    const end = await this.#begin(grantOf(grant));
+    checkBody(body);
+    const asking = grantOf(grant);
+    if (this.#inside.getStore()?.leaseId === asking.leaseId) {
+      throw new ConfigError('write', 'inside a write of the same lease would wait for it; use the tx of that write');
+    }
+    const end = await this.#begin(asking);
     try {
       const admit = (): void => {
         try {
@@ -83,7 +93,7 @@ export class MemoryFence implements Fence<MemoryTx> {
       const asked = grantForWrite(this, grant);
       admit();
       const tx = new View(this.#values);
-      const value = await tx.run(body);
+      const value = await this.#inside.run(asking, () => tx.run(body));
       // The check and the changes, with nothing awaited in between.
       admit();
       for (const [key, change] of tx.changes) {
@@ -97,6 +107,7 @@ export class MemoryFence implements Fence<MemoryTx> {
   }
 
   async seal(resource: string, fencingToken: number): Promise<void> {
+    checkQualified(resource);
     if (!Number.isSafeInteger(fencingToken) || fencingToken < 1) {
       throw new ConfigError('fencingToken', `${fencingToken} is not a fencing token: a safe integer above 0`);
     }
@@ -107,6 +118,7 @@ export class MemoryFence implements Fence<MemoryTx> {
   }
 
   async highest(resource: string): Promise<Mark | null> {
+    checkQualified(resource);
     return this.#highest.get(resource) ?? null;
   }
 

@@ -141,7 +141,7 @@ export class Acquirer {
         this.#context.announcer.refused(tenure, stale);
         throw stale;
       }
-      throw error instanceof LeaseholdError ? error : unavailable('activation failed', error);
+      throw LeaseholdError.of(error) ?? unavailable('activation failed', error);
     }
     if (result === TIMED_OUT) throw unavailable(`no answer to the activation within ${settings.activateTimeoutMs} ms`);
     tenure.assertHeld();

@@ -1,3 +1,4 @@
+import { onAbort } from '../abort-listeners.ts';
 import {
   LeaseholdError,
   ManagerClosedError,
@@ -286,13 +287,13 @@ export class Acquisition {
     const timer =
       waitMs > 0 && waitMs < Infinity ? clock.setTimer(waitMs, () => interrupt(), { ref: true }) : undefined;
     waiting.add(interrupt);
-    signal?.addEventListener('abort', interrupt, { once: true });
+    const stopListening = signal === undefined ? undefined : onAbort(signal, interrupt);
     return {
       happens,
       end: () => {
         timer?.clear();
         waiting.delete(interrupt);
-        signal?.removeEventListener('abort', interrupt);
+        stopListening?.();
       },
     };
   }

@@ -13,9 +13,9 @@ export class Engine {
   readonly settler: Settler;
   readonly mailbox: Mailbox;
   /** Acquisitions that wait, by leaseId. */
-  readonly waiters = new Map<string, Sleeper>();
+  readonly waiters: Map<string, Sleeper> = new Map();
   /** Told of each resource that is free for those who put work aside. */
-  readonly parked = new Set<(resource: string) => void>();
+  readonly parked: Set<(resource: string) => void> = new Set();
   readonly #stopListening: () => void;
 
   constructor(store: LeaseStore, clock: Clock) {

@@ -5,8 +5,8 @@ import { LeaseholdError, StoreUnavailableError } from '../errors.ts';
  * to wrap an error must not make busy out of broken.
  */
 export function failureOf(error: unknown, resource?: string): LeaseholdError {
-  if (error instanceof LeaseholdError) return error;
-  return new StoreUnavailableError('the store failed', { resource, mayHaveRun: true, cause: error });
+  const own = LeaseholdError.of(error);
+  return own ?? new StoreUnavailableError('the store failed', { resource, mayHaveRun: true, cause: error });
 }
 
 /** Whether the request may have been carried out although it was not answered. */

@@ -3,9 +3,10 @@ import {
   findStale,
   LeaseLostError,
   ManagerClosedError,
-  NotStartedError,
+  LeaseholdError,
   type LossReason,
 } from '../errors.ts';
+import { onAbort } from '../abort-listeners.ts';
 import { ManagerEmitter } from '../events.ts';
 import {
   parseAcquireOptions,
@@ -21,6 +22,7 @@ import {
 } from '../options.ts';
 import { ownerIdentity, ownerLine, type OwnerIdentity } from '../owner.ts';
 import type { Outcome } from '../store/store.ts';
+import { show } from '../show.ts';
 import { Acquirer, isRefusal } from './acquirer.ts';
 import { Announcer } from './announcer.ts';
 import type { Context } from './context.ts';
@@ -79,6 +81,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
   #obtaining = 0;
   #closed: Promise<CloseResult> | undefined;
   #idle: (() => void) | undefined;
+  #ignored: ReadonlySet<Tenure> | undefined;
 
   /** Throws `ConfigError` for options that cannot work. Connects to nothing: the store does, on its first use. */
   constructor(options: LeaseManagerOptions) {
@@ -268,14 +271,15 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
   /**
    * Stops acquiring; waits up to `grace` for bodies (and for leases from `acquire`); then cancels them (`shutdown`) and
    * waits up to `abandonAfter`; closes the store with its last manager. Resolves with what has not settled by then: such
-   * a lease is never released beside its running body but left to run out. Called again it gives the first answer.
+   * a lease is never released beside its running body but left to run out. Called again it gives the first answer. Called
+   * inside a body it cannot wait for that body: it reports it, and the store is closed when the body has settled.
    */
   close(options?: CloseOptions): Promise<CloseResult> {
     if (this.#closed === undefined) {
       const { graceMs, abandonAfterMs } = parseCloseOptions(options);
       this.#context.closing = true;
       for (const end of this.#context.waiting) end();
-      this.#closed = this.#close(graceMs, abandonAfterMs);
+      this.#closed = this.#close(graceMs, abandonAfterMs, this.#enclosing());
     }
     return this.#closed;
   }
@@ -289,7 +293,8 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     third: RunBody<T> | undefined,
   ): { readonly settings: AcquireSettings; readonly body: RunBody<T> } {
     const body = third ?? second;
-    if (typeof body !== 'function') throw new ConfigError('body', `must be a function, not ${typeof body}`);
+    if (typeof body !== 'function')
+      throw new ConfigError('body', `is ${show(body)}: must be a function, the last argument`);
     const options = typeof second === 'function' ? undefined : second;
     return { settings: parseAcquireOptions(options, this.#context.settings), body };
   }
@@ -319,7 +324,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     const scope: Scope = { lease, enclosing: currentScope(), settled: false };
     const { signal } = settings;
     const cancel = (): void => tenure.cancel('caller', signal?.reason);
-    signal?.addEventListener('abort', cancel, { once: true });
+    const stopListening = signal === undefined ? undefined : onAbort(signal, cancel);
     if (signal?.aborted === true) cancel();
     tenure.inBody = true;
 
@@ -341,7 +346,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     const held = tenure.isHeld();
     scope.settled = true;
     tenure.inBody = false;
-    signal?.removeEventListener('abort', cancel);
+    stopListening?.();
 
     await this.#release(tenure, outcomeOf(held, failed, failure, tenure));
     if (!held && !tenure.handedOver) {
@@ -365,24 +370,42 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     return result;
   }
 
-  async #close(graceMs: number, abandonAfterMs: number): Promise<CloseResult> {
+  async #close(graceMs: number, abandonAfterMs: number, enclosing: ReadonlySet<Tenure>): Promise<CloseResult> {
     const { settings, engine, tenures } = this.#context;
     const { logger } = settings;
     logger.debug({ held: tenures.size, graceMs }, 'closing: no new leases');
     if (!(await this.#waitIdle(graceMs))) {
       for (const tenure of tenures) tenure.cancel('shutdown');
-      logger.info({ unsettled: this.#unsettled() }, 'closing: these were told to end and are waited for');
-      await this.#waitIdle(abandonAfterMs);
+      this.#sayWhatIsWaitedFor();
+      await this.#waitIdle(abandonAfterMs, enclosing);
     }
     const unsettled = this.#unsettled();
-    // No more extends: what is left runs out, and its loss is still announced.
-    for (const tenure of tenures) tenure.final = true;
+    // No more extends: what is left runs out, and its loss is still announced. A body that closes its own manager will
+    // settle and release.
+    for (const tenure of tenures) if (!enclosing.has(tenure)) tenure.final = true;
     if (unsettled.length > 0)
       logger.warn({ unsettled }, 'closed with runs that have not settled; their leases run out');
     await engine.settler.flush(settings.timing.callTimeoutMs);
     engine.parked.delete(this.#parked);
-    await this.#leave();
+    const left = enclosing.size > 0 ? this.#waitIdle(Infinity).then(this.#leave) : this.#leave();
+    if (enclosing.size === 0) await left;
+    else left.catch((err: unknown) => logger.error({ err }, 'closing the store failed'));
     return { unsettled };
+  }
+
+  /** Bodies were told to end. A lease from `acquire` that nobody releases would be waited for in silence. */
+  #sayWhatIsWaitedFor(): void {
+    const { settings, tenures, clock } = this.#context;
+    settings.logger.info({ unsettled: this.#unsettled() }, 'closing: these were told to end and are waited for');
+    const forgotten = [...tenures].filter(({ inBody }) => !inBody);
+    if (forgotten.length === 0) return;
+    const { resource, startedMs } = forgotten[0] as Tenure;
+    const others = forgotten.length > 1 ? ` and ${forgotten.length - 1} more` : '';
+    const heldMs = Math.round(clock.monotonicMs() - startedMs);
+    settings.warn(
+      { resource, heldMs },
+      `close() waits for leases that have not been released: ${resource}, held for ${heldMs} ms${others}; release them, or give abandonAfter`,
+    );
   }
 
   #unsettled(): Unsettled[] {
@@ -395,21 +418,38 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     }));
   }
 
-  /** Whether nothing was held or being acquired any more within `forMs`. */
-  async #waitIdle(forMs: number): Promise<boolean> {
-    if (this.#context.tenures.size === 0 && this.#obtaining === 0) return true;
+  /** Those of the bodies that this code runs in. Waiting for them would be waiting for itself. */
+  #enclosing(): Set<Tenure> {
+    const enclosing = new Set<Tenure>();
+    for (let scope = currentScope(); scope !== undefined; scope = scope.enclosing) {
+      if (scope.settled) continue;
+      for (const tenure of this.#context.tenures) if (tenure.grant === scope.lease.grant) enclosing.add(tenure);
+    }
+    return enclosing;
+  }
+
+  /** Whether nothing was held (but for `ignored`) or being acquired any more within `forMs`. */
+  async #waitIdle(forMs: number, ignored?: ReadonlySet<Tenure>): Promise<boolean> {
+    this.#ignored = ignored;
+    if (this.#isIdle()) return true;
     const idle = new Promise<void>((resolve) => (this.#idle = resolve));
     return (await within(this.#context.clock, idle, forMs)) !== TIMED_OUT;
   }
 
+  #isIdle(): boolean {
+    if (this.#obtaining > 0) return false;
+    for (const tenure of this.#context.tenures) if (this.#ignored?.has(tenure) !== true) return false;
+    return true;
+  }
+
   #checkIdle(): void {
-    if (this.#idle !== undefined && this.#context.tenures.size === 0 && this.#obtaining === 0) this.#idle();
+    if (this.#idle !== undefined && this.#isIdle()) this.#idle();
   }
 }
 
 /** What the end of a body means for the tick it ran for. */
 function outcomeOf(held: boolean, failed: boolean, failure: unknown, tenure: Tenure): Outcome {
-  if (failure instanceof NotStartedError) return 'not-started';
+  if (LeaseholdError.of(failure)?.code === 'NOT_STARTED') return 'not-started';
   if (!held) return 'aborted';
   if (!failed) return 'done';
   return tenure.cancellation === undefined ? 'failed' : 'aborted';

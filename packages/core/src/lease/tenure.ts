@@ -72,6 +72,8 @@ export class Tenure implements Slotted {
   #phase: 'held' | 'cancelled' | 'lost' | 'releasing' | 'ended' = 'held';
   #stamp: Stamp;
   #windowMs: number;
+  /** For ever, also when it has ended since. */
+  #wasLost = false;
   #loss: LeaseLostError | undefined;
   #cancellation: RunCancelledError | undefined;
   #controller: AbortController | undefined;
@@ -151,7 +153,7 @@ export class Tenure implements Slotted {
   signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
-      const reason = this.#cancellation ?? (this.#phase === 'lost' ? this.#loss : undefined);
+      const reason = this.#cancellation ?? (this.#wasLost ? this.#loss : undefined);
       if (reason !== undefined) this.#controller.abort(reason);
     }
     // Computes, and so aborts, before anyone looks at `aborted`.
@@ -184,6 +186,7 @@ export class Tenure implements Slotted {
   lose(reason: LossReason, detail?: string, cause?: unknown): void {
     if (!this.live && this.#phase !== 'releasing') return;
     this.#phase = 'lost';
+    this.#wasLost = true;
     this.#loss = this.#makeLoss(reason, detail, cause);
     // After a cancellation this changes nothing: a signal aborts once.
     this.#controller?.abort(this.#loss);

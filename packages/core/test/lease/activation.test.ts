@@ -92,6 +92,38 @@ describe('fences of an acquisition', () => {
     });
   });
 
+  test('a write inside a write of the same lease is refused, and does not wait for itself', async () => {
+    const { manager, clock } = bench();
+    const ledger = new MemoryFence({ clock });
+    await manager.run('r', { fences: [ledger] }, async (lease) => {
+      await ledger.write(lease, async (tx) => {
+        tx.set('a', 1);
+        expect(await rejectionOf(ledger.write(lease, () => 1))).toMatchObject({ code: 'CONFIG', option: 'write' });
+      });
+      expect(ledger.values.get('a')).toBe(1);
+    });
+  });
+
+  test('what is no grant, no body or no name is refused in words', async () => {
+    const { clock } = bench();
+    const ledger = new MemoryFence({ clock });
+    const grant = { resource: 'leasehold/r', fencingToken: 1, leaseId: 'x' };
+    for (const bad of [
+      { holding: {} },
+      { holding: { mayWrite: 1 } },
+      null,
+      undefined,
+      7n,
+      [],
+      { ...grant, fencingToken: 0 },
+    ]) {
+      expect(await rejectionOf(ledger.write(bad as never, () => 1))).toMatchObject({ code: 'CONFIG', option: 'grant' });
+    }
+    expect(await rejectionOf(ledger.write(grant, 7 as never))).toMatchObject({ code: 'CONFIG', option: 'body' });
+    expect(await rejectionOf(ledger.seal(7 as never, 1))).toMatchObject({ code: 'CONFIG', option: 'resource' });
+    expect(await rejectionOf(ledger.highest('' as never))).toMatchObject({ code: 'CONFIG', option: 'resource' });
+  });
+
   test('a token alone is refused: it is not a grant', async () => {
     const { clock } = bench();
     const ledger = new MemoryFence({ clock });

@@ -126,6 +126,47 @@ describe('close', () => {
     expect(await closed).toMatchObject({ status: 'fulfilled' });
   });
 
+  test('inside a body it does not wait for that body, which goes on and releases; the store is closed after it', async () => {
+    const clock = new ManualClock();
+    const store = new MemoryLeaseStore({ clock });
+    let isClosed = false;
+    const close = store.close.bind(store);
+    store.close = () => ((isClosed = true), close());
+    const manager = new LeaseManager({ store, clock, ttl: '3s' });
+    const ran = manager.run('a', async (lease) => {
+      const closed = manager.close({ grace: 100 });
+      await clock.advanceAsync(200);
+      expect((await closed).unsettled).toMatchObject([{ resource: 'a' }]);
+      expect(lease.signal.reason).toMatchObject({ reason: 'shutdown' });
+      await clock.advanceAsync(10_000);
+      lease.assertHeld();
+      expect(isClosed).toBe(false);
+      return 'done';
+    });
+    expect(await ran).toBe('done');
+    await new Promise(setImmediate);
+    expect(isClosed).toBe(true);
+  });
+
+  test('says what it waits for once the grace is over', async () => {
+    const warnings: string[] = [];
+    const logger = {
+      debug() {},
+      info() {},
+      error() {},
+      warn: (_: object, message: string) => void warnings.push(message),
+    };
+    const { manager, clock } = bench({ logger });
+    const forgotten = await manager.acquire('forgotten');
+    const closed = manager.close({ grace: '2s' });
+    await clock.advanceAsync(2100);
+    expect(warnings).toEqual([
+      expect.stringMatching(/waits for leases that have not been released: forgotten, held for 20\d\d ms;/),
+    ]);
+    await forgotten.release();
+    expect(await closed).toEqual({ unsettled: [] });
+  });
+
   test('bad options are refused and do not close', async () => {
     const { manager } = bench();
     expect(() => manager.close({ grace: -1 })).toThrow(/grace: -1 is not a duration/);

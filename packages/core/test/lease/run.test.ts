@@ -60,6 +60,25 @@ describe('run', () => {
     expect(await memory.read('r', { timeoutMs: 100 })).toMatchObject({ state: 'free' });
   });
 
+  test('whatever a body throws comes through, and the lease is released', async () => {
+    const { manager, clock } = bench();
+    class Lazy extends Error {
+      override get cause(): unknown {
+        throw new Error('do not look');
+      }
+    }
+    const revoked = Proxy.revocable({}, {});
+    revoked.revoke();
+    for (const thrown of [new Lazy('lazy'), revoked.proxy, null, undefined, 'text', 0]) {
+      // A list, because a rejection with a revoked proxy cannot even be looked at by a matcher.
+      const seen: unknown[] = [];
+      await manager.run('r', () => Promise.reject(thrown)).catch((error: unknown) => void seen.push(error));
+      expect(seen[0] === thrown).toBe(true);
+      expect((await manager.tryRun('r', () => 1)).ran).toBe(true);
+    }
+    expect(clock.timers.filter(({ ref }) => ref)).toEqual([]);
+  });
+
   test('busy is an error of its own for run, a value for tryRun, and says who has it', async () => {
     const { manager, other, events } = bench();
     const holder = await other({ owner: { name: 'web-7', version: '1.2.3' } }).acquire('r');
@@ -115,6 +134,44 @@ describe('run', () => {
     const error = (second as PromiseRejectedResult).reason as LeaseLostError;
     expect(error).toBeInstanceOf(LeaseLostError);
     expect(error.settled).toMatchObject({ error: { message: 'cleanup failed' } });
+  });
+
+  test('a signal that is asked for only after the loss aborts all the same, also when all is over', async () => {
+    const { manager, clock, memory } = bench();
+    let left: Lease | undefined;
+    await manager
+      .run('r', (lease) => {
+        left = lease;
+        clock.block(3000);
+      })
+      .catch(() => {});
+    expect(left?.signal.aborted).toBe(true);
+    expect(left?.signal.reason).toMatchObject({ code: 'LEASE_LOST', reason: 'expired' });
+    const lease = await manager.acquire('s');
+    memory.flush();
+    expect(await lease.release()).toBe('lost');
+    expect(lease.signal.reason).toMatchObject({ reason: 'missing' });
+  });
+
+  test('one signal for hundreds of runs has one listener, and reaches them all', async () => {
+    const { manager } = bench();
+    const warnings: Error[] = [];
+    const note = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', note);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const cancelled = Array.from({ length: 200 }, (_, index) =>
+      manager.run(`r${index}`, { signal }, async (lease) => {
+        await new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
+        return (lease.signal.reason as RunCancelledError).reason;
+      }),
+    );
+    await new Promise(setImmediate);
+    controller.abort();
+    expect(new Set(await Promise.all(cancelled))).toEqual(new Set(['caller']));
+    await new Promise(setImmediate);
+    process.off('warning', note);
+    expect(warnings).toEqual([]);
   });
 
   test('release inside the body is refused, also through await using, and the lease goes on', async () => {
@@ -231,7 +288,8 @@ describe('run', () => {
     const broken = (): never => {
       throw new Error('logger');
     };
-    const { manager } = bench({ logger: { debug: broken, info: broken, warn: broken, error: broken } });
+    const rejecting = (): never => Promise.reject(new Error('async logger')) as never;
+    const { manager } = bench({ logger: { debug: rejecting, info: broken, warn: broken, error: rejecting } });
     manager.on('acquired', () => {
       throw new Error('listener');
     });
@@ -270,7 +328,7 @@ describe('run', () => {
     };
     expect(await refuse('')).toMatch(/resource: is empty/);
     expect(await refuse(['a', 'b'])).toMatch(/resource: takes one name, not an array; .*nest/);
-    expect(await refuse(undefined)).toMatch(/resource: must be a string, not undefined/);
+    expect(await refuse(undefined)).toMatch(/resource: is undefined: must be a string/);
     expect(await refuse('a\nb')).toMatch(/control character/);
     expect(await refuse('x'.repeat(257))).toMatch(/longer than 256 bytes/);
     expect(await refuse('\ud800')).toMatch(/surrogate/);
@@ -282,7 +340,27 @@ describe('run', () => {
     expect(await refuse('r', { fences: [{}] })).toMatch(/fences\.0: is an object: must be a fence/);
     expect(await refuse('r', { signal: {} })).toMatch(/signal: is an object: must be an AbortSignal/);
     expect(await refuse('r', { tick: { job: 'a b', at: 1 } })).toMatch(/tick\.job.*is not a job name/);
-    expect(await refuse('r', { tick: { job: 'a', at: Number.NaN } })).toMatch(/tick\.at/);
+    for (const at of [Number.NaN, -1, 1.5, new Date(Number.NaN), '2026', null]) {
+      expect(await refuse('r', { tick: { job: 'a', at } })).toMatch(/tick\.at: .*epoch milliseconds or a valid Date/);
+    }
+    const circular: unknown[] = [];
+    circular.push(circular);
+    for (const value of [
+      10n,
+      circular,
+      Symbol('x'),
+      () => 1,
+      {
+        toJSON: () => {
+          throw new Error('no');
+        },
+      },
+    ]) {
+      for (const option of ['ttl', 'maxHold', 'wait', 'activate', 'detached', 'fences', 'signal', 'park']) {
+        expect(await refuse('r', { [option]: value })).toMatch(new RegExp(`^CONFIG: ${option}`));
+      }
+      expect(await refuse('r', { tick: { job: value, at: 1 } })).toMatch(/^CONFIG: tick\.job/);
+    }
     const nameless = { activate() {}, write() {}, seal() {}, highest() {}, enforcing: true, name: '' };
     expect(await refuse('r', { fences: [nameless] })).toMatch(/fences\.0: is an object: must be a fence with a name/);
     expect(await rejectionOf(manager.run('r', {} as never))).toMatchObject({ code: 'CONFIG', option: 'body' });
