@@ -2,6 +2,7 @@
 
 import { ConfigError } from '../errors.ts';
 import type { Ear, OwnClient, Send } from './client.ts';
+import { slotOf } from './slot.ts';
 
 /** A command object of ioredis. Only what is public there. */
 export interface IoredisCommand {
@@ -29,12 +30,19 @@ export interface IoredisClient {
 }
 
 export interface IoredisRedis extends IoredisClient {
+  readonly options: IoredisClient['options'] & {
+    readonly host?: string | undefined;
+    readonly port?: number | undefined;
+  };
   sendCommand(command: IoredisCommand): unknown;
+  once(event: string, listener: () => void): unknown;
   duplicate(overrides: Readonly<Record<string, unknown>>): IoredisRedis;
 }
 
 export interface IoredisCluster extends IoredisClient {
   readonly startupNodes?: readonly unknown[];
+  /** By slot the nodes that serve it as `host:port`, the primary first. */
+  readonly slots?: readonly (readonly string[] | undefined)[];
   nodes(role: 'master'): readonly IoredisRedis[];
   duplicate(startupNodes: readonly never[], overrides: Readonly<Record<string, unknown>>): IoredisCluster;
 }
@@ -115,8 +123,8 @@ export async function ioredisClient(
       keyPrefix: '',
       redisOptions,
     });
-    const nodes = (): readonly IoredisRedis[] => cluster.nodes('master');
-    return owned(cluster, (command, args) => cluster.call(command, ...args), nodes, connectTimeoutMs);
+    connectEarly(cluster);
+    return owned(cluster, clusterSend(cluster), () => cluster.nodes('master'), connectTimeoutMs);
   }
   let client: IoredisRedis;
   if (isIoredis(source)) {
@@ -126,6 +134,57 @@ export async function ioredisClient(
     client = typeof source === 'string' ? new Redis(overrides, source) : new Redis({ ...source, ...overrides });
   }
   return owned(client, lean(client), () => [client], connectTimeoutMs);
+}
+
+/** A Cluster client connects to a node for its first command, which would have to wait for it. */
+function connectEarly(cluster: IoredisCluster): void {
+  // Not at once: the client, or who found the node, is about to use it. Before it is ready it must be left alone.
+  const connect = (): void =>
+    void setImmediate(() => {
+      if (cluster.status !== 'ready') return;
+      for (const node of cluster.nodes('master')) if (node.status === 'wait') node.connect().catch(() => {});
+    });
+  cluster.on('ready', connect);
+  cluster.on('+node', connect);
+}
+
+/**
+ * Without an offline queue a Cluster client refuses commands for a node that it is just connecting to; so they wait for
+ * it. What has no key goes to any node.
+ */
+function clusterSend(cluster: IoredisCluster): Send {
+  const opening = new WeakMap<IoredisRedis, Promise<void>>();
+  const opened = (node: IoredisRedis): Promise<void> => {
+    const known = opening.get(node);
+    if (known !== undefined) return known;
+    const promise = new Promise<void>((resolve) => {
+      for (const event of ['ready', 'close', 'end']) node.once(event, resolve);
+    });
+    opening.set(node, promise);
+    return promise;
+  };
+  return (command, args) => {
+    const nodes = cluster.nodes('master');
+    // What follows EVAL and EVALSHA: the script, the number of keys, the keys.
+    const [, , key] = args;
+    if (key === undefined)
+      return (nodes.find(({ status }) => status === 'ready') ?? anyOf(nodes)).call(command, ...args);
+    const owner = cluster.slots?.[slotOf(key)]?.[0];
+    const node = nodes.find((each) => addressOf(each) === owner);
+    if (node?.status !== 'connecting' && node?.status !== 'connect') return cluster.call(command, ...args);
+    return opened(node).then(() => cluster.call(command, ...args));
+  };
+}
+
+function anyOf(nodes: readonly IoredisRedis[]): IoredisRedis {
+  const node = nodes[Math.floor(Math.random() * nodes.length)];
+  if (node === undefined) throw new Error('no node of the Cluster is known');
+  return node;
+}
+
+function addressOf(node: IoredisRedis): string {
+  const { host, port } = node.options;
+  return `${host}:${port}`;
 }
 
 function owned(
@@ -148,10 +207,7 @@ function owned(
             node.call(command, ...args),
       ),
     ear(hear) {
-      const all = nodes();
-      const node = all[Math.floor(Math.random() * all.length)];
-      if (node === undefined) throw new Error('no node is known');
-      return earOf(node.duplicate({ ...overridesOf(connectTimeoutMs), retryStrategy: null }), hear);
+      return earOf(anyOf(nodes()).duplicate({ ...overridesOf(connectTimeoutMs), retryStrategy: null }), hear);
     },
   };
 }
