@@ -27,7 +27,9 @@ describe('the list of errors', () => {
 
   test('every code is thrown by exactly one class, which is exported and in its row', () => {
     // The first code in a class is its own; that of a subclass goes to its parent's constructor.
-    const classes = [...source.matchAll(/export class (\w+) extends (?:LeaseholdError|ResourceBusyError) \{[^]*?'([A-Z_]{5,})'/g)];
+    const classes = [
+      ...source.matchAll(/export class (\w+) extends (?:LeaseholdError|ResourceBusyError) \{[^]*?'([A-Z_]{5,})'/g),
+    ];
     expect(classes.map(([, , code]) => code).sort()).toEqual(codes);
     for (const [, name, code] of classes) {
       expect(core).toHaveProperty(name as string);

@@ -4,6 +4,7 @@
  */
 
 import { ConfigError } from '../errors.ts';
+import { show } from '../show.ts';
 import { ioredisClient, isIoredis, type IoredisClient, type IoredisCluster } from './ioredis.ts';
 import { isNodeRedis, nodeRedisClient, nodeRedisOptions, type NodeRedisClient } from './node-redis.ts';
 
@@ -51,7 +52,9 @@ export function checkSource(source: unknown): asserts source is RedisSource {
     if (!URL.canParse(source) || !/^rediss?:$/.test(new URL(source).protocol)) {
       throw new ConfigError('connection', 'is no URL of the form redis://host:port or rediss://host:port');
     }
-    refuseKeyPrefix(new URL(source).searchParams.get('keyPrefix'));
+    const { searchParams, pathname } = new URL(source);
+    refuseKeyPrefix(searchParams.get('keyPrefix'));
+    checkDatabase(searchParams.get('db') ?? (pathname.slice(1) || undefined));
     return;
   }
   if (typeof source !== 'object' || source === null) {
@@ -67,7 +70,14 @@ export function checkSource(source: unknown): asserts source is RedisSource {
       'is a client that cannot be used; give a URL, ioredis options, a Redis or Cluster of ioredis, or what createClient of node-redis returns',
     );
   }
+  if (!isIoredis(source)) checkDatabase((source as { readonly db?: unknown }).db);
   refuseKeyPrefix((isIoredis(source) ? source.options : (source as { readonly keyPrefix?: unknown })).keyPrefix);
+}
+
+/** The client would go on in database 0. */
+function checkDatabase(db: unknown): void {
+  if (db === undefined || db === null || /^\d{1,9}$/.test(String(db))) return;
+  throw new ConfigError('connection', `names the database ${show(db)}: must be a whole number`);
 }
 
 function refuseKeyPrefix(keyPrefix: unknown): void {

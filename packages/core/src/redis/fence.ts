@@ -7,7 +7,18 @@ import {
   StaleTokenError,
   TokenOutOfRangeError,
 } from '../errors.ts';
-import { grantForWrite, grantOf, reportRefusal, type Fence, type Grant, type Holding } from '../fence/fence.ts';
+import {
+  checkBody,
+  checkQualified,
+  grantForWrite,
+  grantOf,
+  reportRefusal,
+  type Fence,
+  type Grant,
+  type Holding,
+} from '../fence/fence.ts';
+import { refuseUnknown } from '../options.ts';
+import { show } from '../show.ts';
 import type { Send } from './client.ts';
 import { isIoredis, keysOfCommand, type IoredisClient } from './ioredis.ts';
 import { isNodeRedis, nodeRedisOptions, type NodeRedisClient } from './node-redis.ts';
@@ -63,7 +74,10 @@ export class RedisFence implements Fence<RedisTx> {
   #policyAtMs = -Infinity;
 
   constructor(client: IoredisClient | NodeRedisClient, options: RedisFenceOptions = {}) {
+    refuseUnknown(options, ['name', 'key', 'timeout', 'clock']);
     const { name = 'redis', key = fenceKey, timeout = '5s', clock = systemClock } = options;
+    if (typeof key !== 'function')
+      throw new ConfigError('key', `is ${show(key)}: must be a function of the qualified name`);
     const timeoutMs = parseDuration('timeout', timeout);
     if (!isIoredis(client) && !isNodeRedis(client)) {
       throw new ConfigError(
@@ -80,7 +94,7 @@ export class RedisFence implements Fence<RedisTx> {
     this.name = name;
     this.#send = senderOf(client);
     this.#isCluster = isIoredis(client) && client.isCluster === true;
-    this.#key = key;
+    this.#key = (resource) => checkedKey(key(resource));
     this.#timeoutMs = timeoutMs;
     this.#clock = clock;
     this.#deadlines = new Deadlines(clock);
@@ -112,9 +126,16 @@ export class RedisFence implements Fence<RedisTx> {
    * Rejects with `ConfigError` if a command names a key in another slot than the fence's, on a Cluster.
    */
   async write<T>(grant: Grant | Holding, body: (tx: RedisTx) => T | Promise<T>): Promise<T> {
+    checkBody(body);
     grantForWrite(this, grant);
     const tx = new Transaction();
     const value = await tx.run(body);
+    if (tx.commands.length === 0) {
+      throw new ConfigError(
+        'body',
+        'added no command to tx; write with tx.call, not with the client, or use activate to ask the fence alone',
+      );
+    }
     const key = this.#key(grantOf(grant).resource);
     const keys = this.#isCluster ? await this.#keysInSlot(key, tx.commands) : [];
     // Nothing is awaited between the check of the lease and the send.
@@ -128,6 +149,7 @@ export class RedisFence implements Fence<RedisTx> {
   }
 
   async seal(resource: string, fencingToken: number): Promise<void> {
+    checkQualified(resource);
     if (!Number.isSafeInteger(fencingToken) || fencingToken < 1) {
       throw new ConfigError('fencingToken', `${fencingToken} is not a fencing token: a safe integer above 0`);
     }
@@ -136,6 +158,7 @@ export class RedisFence implements Fence<RedisTx> {
   }
 
   async highest(resource: string): Promise<{ readonly fencingToken: number; readonly leaseId: string | null } | null> {
+    checkQualified(resource);
     const reply = await this.#run(highestScript, highestArgs(this.#key(resource)), resource);
     if (reply[0] === 'none') return null;
     if (reply[0] !== 'highest') throw this.#refusal(reply, resource, 0);
@@ -192,6 +215,11 @@ export class RedisFence implements Fence<RedisTx> {
   #unavailable(resource: string, detail: string, cause?: unknown): FenceUnavailableError {
     return new FenceUnavailableError(resource, this.name, detail, cause);
   }
+}
+
+function checkedKey(key: unknown): string {
+  if (typeof key === 'string' && key !== '') return key;
+  throw new ConfigError('key', `gave ${show(key)}: must give the name of a key`);
 }
 
 function senderOf(client: IoredisClient | NodeRedisClient): Send {

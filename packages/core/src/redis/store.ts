@@ -1,6 +1,7 @@
 import { systemClock, type Clock } from '../clock.ts';
 import { parseDuration, type Duration } from '../duration.ts';
 import { ConfigError, type LeaseholdError } from '../errors.ts';
+import { refuseUnknown } from '../options.ts';
 import { checkJobName, checkPrefix, checkResourceName } from '../names.ts';
 import type {
   AcquireReply,
@@ -38,6 +39,9 @@ import { revokeArgs, revokeReply, revokeScript } from './scripts/revoke.ts';
 import { ticksArgs, ticksReply, ticksScript } from './scripts/ticks.ts';
 import { RedisSubscriber } from './subscriber.ts';
 
+/** Somebody waits for the first connection; and timers cannot hold much more. */
+const MAX_CONNECT_TIMEOUT_MS = 3_600_000;
+
 export interface RedisStoreOptions {
   /** The namespace: the first part of every key, and of every qualified name. Default `leasehold`. */
   readonly prefix?: string | undefined;
@@ -64,11 +68,14 @@ export class RedisLeaseStore implements LeaseStore {
   readonly #subscriber: RedisSubscriber;
 
   constructor(connection: RedisSource, options: RedisStoreOptions = {}) {
+    refuseUnknown(options, ['prefix', 'connectTimeout', 'clock']);
     const { prefix = 'leasehold', connectTimeout = '5s', clock = systemClock } = options;
     checkPrefix('prefix', prefix);
     checkSource(connection);
     const connectTimeoutMs = parseDuration('connectTimeout', connectTimeout);
-    if (connectTimeoutMs === 0) throw new ConfigError('connectTimeout', 'is 0; calls need a moment to connect');
+    if (connectTimeoutMs < 1 || connectTimeoutMs > MAX_CONNECT_TIMEOUT_MS) {
+      throw new ConfigError('connectTimeout', `is ${connectTimeout}: must be 1 ms to 1 h`);
+    }
     this.namespace = prefix;
     this.description = describeSource(connection);
     this.#connection = new RedisConnection(connection, this.description, { connectTimeoutMs, clock });

@@ -1,4 +1,10 @@
 import { ConfigError } from '../errors.ts';
+import { show } from '../show.ts';
+
+// Lua puts the arguments of a command on its stack, which holds 8,000 values; and a write is one command to the client,
+// which holds up everything else on its connection.
+const MAX_ARGUMENTS = 7000;
+const MAX_WORDS = 30_000;
 
 /** What a command of a fenced write will have answered. */
 export interface Handle<T = unknown> {
@@ -39,6 +45,15 @@ class Reply<T> implements Handle<T> {
     }
     return this.#value.of;
   }
+
+  /** Used as a number or a text, it is its value; before there is one that is an error, and not NaN in the database. */
+  [Symbol.toPrimitive](): unknown {
+    return this.value;
+  }
+
+  toJSON(): unknown {
+    return this.#value?.of;
+  }
 }
 
 /** The commands that the body of one write has asked for. */
@@ -46,12 +61,26 @@ export class Transaction implements RedisTx {
   readonly commands: string[][] = [];
   readonly #replies: { settle(value: unknown): void }[] = [];
   #over = false;
+  #words = 0;
 
   call<T = unknown>(command: string, ...args: readonly (string | number)[]): Handle<T> {
     if (this.#over) throw new ConfigError('tx', 'this write is over; use tx only inside its body, and await all of it');
+    if (typeof command !== 'string' || command === '') {
+      throw new ConfigError('tx.call', `the command is ${show(command)}; give its name`);
+    }
+    if (args.length > MAX_ARGUMENTS) {
+      throw new ConfigError(
+        'tx.call',
+        `${command} has ${args.length} arguments, more than ${MAX_ARGUMENTS}; give it in several calls`,
+      );
+    }
+    this.#words += args.length + 1;
+    if (this.#words > MAX_WORDS) {
+      throw new ConfigError('tx.call', `the write has more than ${MAX_WORDS} words; divide it into several writes`);
+    }
     for (const arg of args) {
       if (typeof arg !== 'string' && typeof arg !== 'number') {
-        throw new ConfigError('tx.call', `an argument of ${command} is a ${typeof arg}; give strings or numbers`);
+        throw new ConfigError('tx.call', `an argument of ${command} is ${show(arg)}; give strings or numbers`);
       }
     }
     const reply = new Reply<T>(command);

@@ -36,7 +36,7 @@ if KEYS[6] then
     if tick_at and tick_at > at then return id .. ' tick 0 superseded 0' end
     if tick_at == at and (tick_status == 'done' or ARGV[15] ~= '1') then return id .. ' tick 0 already-ran 0' end
     if now > (at + ARGV[13]) * 1000 then return id .. ' tick 0 too-late 0' end
-    if at * 1000 > now + ARGV[14] * 1000 then return id .. ' tick 0 clock-ahead ' .. f('%.0f', at * 1000 - now) end
+    if at * 1000 > now + ARGV[14] * 1000 then return id .. ' tick 0 clock-ahead ' .. f('%.0f', math.min(at * 1000 - now, 9007199254740991)) end
   end
 end
 

@@ -100,9 +100,11 @@ export const atomicityCases: readonly FenceCase[] = [
     needs: [],
     async run(context) {
       const grant = await context.grant();
-      expect(await context.fence.write(grant, () => 42)).toBe(42);
-      expect(await context.fence.write(grant, async () => ({ rows: 1 }))).toEqual({ rows: 1 });
-      expect(await context.fence.write(grant, () => {})).toBeUndefined();
+      const { subject, resource } = context;
+      const append = async (tx: unknown): Promise<void> => void (await subject.append(tx, resource, 'entry'));
+      expect(await context.fence.write(grant, async (tx) => (await append(tx), 42))).toBe(42);
+      expect(await context.fence.write(grant, async (tx) => (await append(tx), { rows: 1 }))).toEqual({ rows: 1 });
+      expect(await context.fence.write(grant, append)).toBeUndefined();
     },
   },
   {
