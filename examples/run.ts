@@ -6,8 +6,8 @@ const redis = new Redis(process.env.LEASEHOLD_REDIS_URL ?? 'redis://localhost:63
 const stock = redisFence(redis, { name: 'stock' });
 const leases = new LeaseManager({ store: redisStore(redis, { prefix: 'shop' }) });
 
-// In all processes together, one at a time.
-await leases.run('pears', { fences: [stock] }, async (lease) => {
+// In all processes together, one at a time: whoever comes later waits its turn.
+await leases.run('pears', { fences: [stock], wait: '10s' }, async (lease) => {
   const pears = Number((await redis.get('{shop/pears}:left')) ?? 10);
   // Refused if this run was paused for so long that another one has begun.
   await stock.write(lease, (tx) => tx.call('SET', '{shop/pears}:left', pears - 1));
