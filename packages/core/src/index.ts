@@ -13,6 +13,7 @@ export {
   type Holding,
 } from './fence/fence.ts';
 export { MemoryFence, type MemoryFenceOptions, type MemoryTx } from './fence/memory.ts';
+export type { Unsettled } from './lease/closer.ts';
 export { currentLease } from './lease/current.ts';
 export type { HistoryEntry, LeaseInfo, TickInfo } from './lease/info.ts';
 export type { Lease } from './lease/lease.ts';
@@ -23,7 +24,6 @@ export {
   type RunBody,
   type TryAcquireResult,
   type TryRunResult,
-  type Unsettled,
 } from './lease/manager.ts';
 export type { Refusal } from './lease/refusal.ts';
 export type { Ticket } from './lease/ticket.ts';

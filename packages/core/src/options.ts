@@ -276,7 +276,7 @@ export function parseManagerOptions(options: LeaseManagerOptions): ManagerSettin
   const warn =
     given.logger === undefined
       ? (_fields: object, message: string) => process.emitWarning(message, { type: 'LeaseholdWarning' })
-      : logger.warn;
+      : (fields: object, message: string) => logger.warn(fields, message);
   const timingOptions: TimingOptions = {
     refreshRatio: given.refreshRatio,
     driftRate: given.driftRate,

@@ -15,12 +15,11 @@ import type { Refusal } from './refusal.ts';
 import { Sleeper } from './sleeper.ts';
 import type { Tenure } from './tenure.ts';
 import { clamp, elapsedMs, trustedMs, type Stamp } from './term.ts';
+import { withdraw } from './withdraw.ts';
 
 // Granted after its own window: the process was stopped or blocked in between. Once is bad luck, three times is a machine
 // that cannot hold a lease of this length.
 const LATE_GRANTS = 3;
-// A tombstone outlives any packet of its leaseId that may still be under way.
-const MIN_TOMBSTONE_MS = 60_000;
 // Between two questions to a store that does not answer.
 const MIN_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 1000;
@@ -228,25 +227,11 @@ export class Acquisition {
     this.#dirty = false;
   }
 
-  /** Takes the leaseId back, in the background, until the store has confirmed it. */
   #withdraw(): void {
-    const { store, engine, settings } = this.#context;
-    const { timing, tick } = this.#settings;
     if (!this.#known && !this.#dirty) return;
-    const tombstoneMs = this.#dirty ? Math.max(MIN_TOMBSTONE_MS, timing.ttlMs) : 0;
-    const request = {
-      resource: this.#resource,
-      leaseId: this.#leaseId,
-      outcome: 'not-started',
-      floor: 0,
-      job: tick?.job,
-      tombstoneMs,
-      history: settings.history,
-    } as const;
-    void engine.settler.add(
-      () => store.cancel(request, { timeoutMs: timing.callTimeoutMs }),
-      Math.max(tombstoneMs, timing.ttlMs),
-    );
+    const { timing, tick } = this.#settings;
+    const what = { resource: this.#resource, leaseId: this.#leaseId, job: tick?.job, dirty: this.#dirty };
+    withdraw(this.#context, what, timing);
   }
 
   #tooLate(): StoreUnavailableError {

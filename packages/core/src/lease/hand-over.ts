@@ -14,8 +14,8 @@ import { newLeaseId } from './lease-id.ts';
 import type { Tenure } from './tenure.ts';
 import type { Ticket } from './ticket.ts';
 import { elapsedMs, trustedMs, type Stamp } from './term.ts';
+import { withdraw } from './withdraw.ts';
 
-const MIN_TOMBSTONE_MS = 60_000;
 // An answer that was lost is asked for once more, with the same leaseId: the adoption may have happened.
 const TRIES = 2;
 
@@ -93,7 +93,9 @@ export class HandOver {
       } catch (error) {
         const failure = failureOf(error, resource);
         if (tries < TRIES && mayHaveRun(failure)) continue;
-        if (tries > 1 || mayHaveRun(failure)) this.#withdraw(ticket, leaseId, settings, true);
+        if (tries > 1 || mayHaveRun(failure)) {
+          withdraw(this.#context, { resource, leaseId, job: ticket.job, dirty: true }, timing);
+        }
         throw failure;
       }
     }
@@ -105,7 +107,7 @@ export class HandOver {
         if (window > elapsedMs(engine.ownerClock.since(sent)) && !this.#context.closing) {
           return { leaseId, fencingToken, remainingMs, stamp: sent };
         }
-        this.#withdraw(ticket, leaseId, settings, false);
+        withdraw(this.#context, { resource, leaseId, job: ticket.job, dirty: false }, timing);
         if (this.#context.closing) throw new ManagerClosedError(resource);
         break;
       }
@@ -123,20 +125,5 @@ export class HandOver {
   #lost(ticket: Ticket, reason: LeaseLostError['reason']): LeaseLostError {
     const { resource, leaseId, fencingToken } = ticket;
     return new LeaseLostError(resource, { reason, leaseId, fencingToken, detail: 'there is nothing to adopt' });
-  }
-
-  #withdraw(ticket: Ticket, leaseId: string, { timing }: AcquireSettings, dirty: boolean): void {
-    const { store, engine, settings } = this.#context;
-    const tombstoneMs = dirty ? Math.max(MIN_TOMBSTONE_MS, timing.ttlMs) : 0;
-    const { resource, job } = ticket;
-    const { history } = settings;
-    void engine.settler.add(
-      () =>
-        store.cancel(
-          { resource, leaseId, outcome: 'not-started', floor: 0, job, tombstoneMs, history },
-          { timeoutMs: timing.callTimeoutMs },
-        ),
-      Math.max(tombstoneMs, timing.ttlMs),
-    );
   }
 }

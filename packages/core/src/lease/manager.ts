@@ -25,6 +25,7 @@ import type { Outcome } from '../store/store.ts';
 import { show } from '../show.ts';
 import { Acquirer, isRefusal } from './acquirer.ts';
 import { Announcer } from './announcer.ts';
+import { Closer, type Unsettled } from './closer.ts';
 import type { Context } from './context.ts';
 import { currentScope, inScope, type Scope } from './current.ts';
 import { joinEngine } from './engine.ts';
@@ -35,7 +36,6 @@ import { refusalError, type Refusal } from './refusal.ts';
 import { Releaser } from './releaser.ts';
 import type { ReleaseResult, Tenure } from './tenure.ts';
 import { parseTicket, type Ticket } from './ticket.ts';
-import { TIMED_OUT, within } from './within.ts';
 
 export type TryAcquireResult = (
   | { readonly acquired: true; readonly lease: Lease }
@@ -46,14 +46,6 @@ export type TryAcquireResult = (
 export type TryRunResult<T> = { readonly ran: true; readonly value: T } | ({ readonly ran: false } & Refusal);
 
 export type RunBody<T> = (lease: Lease) => T | Promise<T>;
-
-/** A run that had not settled when `close` gave up waiting for it. Its lease is left to run out. */
-export interface Unsettled {
-  readonly resource: string;
-  readonly leaseId: string;
-  readonly fencingToken: number;
-  readonly heldMs: number;
-}
 
 /** What `revoke` came to. All but `revoked` changed nothing: there was no such owner (any more). */
 export interface RevokeResult {
@@ -74,14 +66,11 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
   readonly #acquirer: Acquirer;
   readonly #releaser: Releaser;
   readonly #handOver: HandOver;
-  readonly #leave: () => Promise<void>;
+  readonly #closer: Closer;
   readonly #parked: (resource: string) => void;
   readonly #owner: OwnerIdentity;
   readonly #keeping: LeaseKeeping;
-  #obtaining = 0;
   #closed: Promise<CloseResult> | undefined;
-  #idle: (() => void) | undefined;
-  #ignored: ReadonlySet<Tenure> | undefined;
 
   /** Throws `ConfigError` for options that cannot work. Connects to nothing: the store does, on its first use. */
   constructor(options: LeaseManagerOptions) {
@@ -107,7 +96,10 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
       waiting: new Set(),
       closing: false,
     };
-    this.#leave = leave;
+    this.#closer = new Closer(this.#context, async () => {
+      engine.parked.delete(this.#parked);
+      await leave();
+    });
     this.#parked = (resource) => this.announce(logger, 'free', { resource });
     engine.parked.add(this.#parked);
     this.#handOver = new HandOver(this.#context);
@@ -118,7 +110,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
       release: (tenure) => this.#release(tenure, 'done'),
       handOver: async (tenure) => {
         const ticket = await this.#handOver.give(tenure);
-        this.#checkIdle();
+        this.#closer.checkIdle();
         return ticket;
       },
     };
@@ -196,7 +188,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     store.checkName('ticket.resource', resource);
     const given = parseAcquireOptions({ ttl: checked.ttlMs, ...options }, settings);
     const adoption: AcquireSettings = { ...given, job, detached: true };
-    const tenure = await this.#acquiring(async () =>
+    const tenure = await this.#closer.acquiring(async () =>
       this.#acquirer.takeOver(resource, adoption, await this.#handOver.take(checked, adoption)),
     );
     if (isRefusal(tenure)) throw refusalError(resource, tenure, false);
@@ -279,7 +271,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
       const { graceMs, abandonAfterMs } = parseCloseOptions(options);
       this.#context.closing = true;
       for (const end of this.#context.waiting) end();
-      this.#closed = this.#close(graceMs, abandonAfterMs, this.#enclosing());
+      this.#closed = this.#closer.close(graceMs, abandonAfterMs).then((unsettled) => ({ unsettled }));
     }
     return this.#closed;
   }
@@ -305,18 +297,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
   }
 
   #obtain(resource: string, settings: AcquireSettings): Promise<Tenure | Refusal> {
-    return this.#acquiring(() => this.#acquirer.obtain(resource, settings));
-  }
-
-  /** `close` waits for it. */
-  async #acquiring<T>(acquire: () => Promise<T>): Promise<T> {
-    this.#obtaining++;
-    try {
-      return await acquire();
-    } finally {
-      this.#obtaining--;
-      this.#checkIdle();
-    }
+    return this.#closer.acquiring(() => this.#acquirer.obtain(resource, settings));
   }
 
   async #runBody<T>(tenure: Tenure, settings: AcquireSettings, body: RunBody<T>): Promise<T> {
@@ -366,84 +347,8 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
 
   async #release(tenure: Tenure, outcome: Outcome): Promise<ReleaseResult> {
     const result = await this.#releaser.release(tenure, outcome);
-    this.#checkIdle();
+    this.#closer.checkIdle();
     return result;
-  }
-
-  async #close(graceMs: number, abandonAfterMs: number, enclosing: ReadonlySet<Tenure>): Promise<CloseResult> {
-    const { settings, engine, tenures } = this.#context;
-    const { logger } = settings;
-    logger.debug({ held: tenures.size, graceMs }, 'closing: no new leases');
-    if (!(await this.#waitIdle(graceMs))) {
-      for (const tenure of tenures) tenure.cancel('shutdown');
-      this.#sayWhatIsWaitedFor();
-      await this.#waitIdle(abandonAfterMs, enclosing);
-    }
-    const unsettled = this.#unsettled();
-    // No more extends: what is left runs out, and its loss is still announced. A body that closes its own manager will
-    // settle and release.
-    for (const tenure of tenures) if (!enclosing.has(tenure)) tenure.final = true;
-    if (unsettled.length > 0)
-      logger.warn({ unsettled }, 'closed with runs that have not settled; their leases run out');
-    await engine.settler.flush(settings.timing.callTimeoutMs);
-    engine.parked.delete(this.#parked);
-    const left = enclosing.size > 0 ? this.#waitIdle(Infinity).then(this.#leave) : this.#leave();
-    if (enclosing.size === 0) await left;
-    else left.catch((err: unknown) => logger.error({ err }, 'closing the store failed'));
-    return { unsettled };
-  }
-
-  /** Bodies were told to end. A lease from `acquire` that nobody releases would be waited for in silence. */
-  #sayWhatIsWaitedFor(): void {
-    const { settings, tenures, clock } = this.#context;
-    settings.logger.info({ unsettled: this.#unsettled() }, 'closing: these were told to end and are waited for');
-    const forgotten = [...tenures].filter(({ inBody }) => !inBody);
-    if (forgotten.length === 0) return;
-    const { resource, startedMs } = forgotten[0] as Tenure;
-    const others = forgotten.length > 1 ? ` and ${forgotten.length - 1} more` : '';
-    const heldMs = Math.round(clock.monotonicMs() - startedMs);
-    settings.warn(
-      { resource, heldMs },
-      `close() waits for leases that have not been released: ${resource}, held for ${heldMs} ms${others}; release them, or give abandonAfter`,
-    );
-  }
-
-  #unsettled(): Unsettled[] {
-    const now = this.#context.clock.monotonicMs();
-    return [...this.#context.tenures].map(({ resource, grant, startedMs }) => ({
-      resource,
-      leaseId: grant.leaseId,
-      fencingToken: grant.fencingToken,
-      heldMs: now - startedMs,
-    }));
-  }
-
-  /** Those of the bodies that this code runs in. Waiting for them would be waiting for itself. */
-  #enclosing(): Set<Tenure> {
-    const enclosing = new Set<Tenure>();
-    for (let scope = currentScope(); scope !== undefined; scope = scope.enclosing) {
-      if (scope.settled) continue;
-      for (const tenure of this.#context.tenures) if (tenure.grant === scope.lease.grant) enclosing.add(tenure);
-    }
-    return enclosing;
-  }
-
-  /** Whether nothing was held (but for `ignored`) or being acquired any more within `forMs`. */
-  async #waitIdle(forMs: number, ignored?: ReadonlySet<Tenure>): Promise<boolean> {
-    this.#ignored = ignored;
-    if (this.#isIdle()) return true;
-    const idle = new Promise<void>((resolve) => (this.#idle = resolve));
-    return (await within(this.#context.clock, idle, forMs)) !== TIMED_OUT;
-  }
-
-  #isIdle(): boolean {
-    if (this.#obtaining > 0) return false;
-    for (const tenure of this.#context.tenures) if (this.#ignored?.has(tenure) !== true) return false;
-    return true;
-  }
-
-  #checkIdle(): void {
-    if (this.#idle !== undefined && this.#isIdle()) this.#idle();
   }
 }
 

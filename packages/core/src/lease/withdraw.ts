@@ -1,0 +1,29 @@
+import type { Context } from './context.ts';
+import type { Timing } from './term.ts';
+
+// A tombstone outlives any packet of its leaseId that may still be under way.
+const MIN_TOMBSTONE_MS = 60_000;
+
+/**
+ * Takes a leaseId back that comes to nothing, in the background, until the store has confirmed it: with a tombstone if a
+ * call of it is unanswered (`dirty`), because its packet may still arrive.
+ */
+export function withdraw(
+  { store, engine, settings }: Context,
+  what: {
+    readonly resource: string;
+    readonly leaseId: string;
+    readonly job: string | undefined;
+    readonly dirty: boolean;
+  },
+  timing: Timing,
+): void {
+  const { resource, leaseId, job, dirty } = what;
+  const tombstoneMs = dirty ? Math.max(MIN_TOMBSTONE_MS, timing.ttlMs) : 0;
+  const { history } = settings;
+  const request = { resource, leaseId, outcome: 'not-started', floor: 0, job, tombstoneMs, history } as const;
+  void engine.settler.add(
+    () => store.cancel(request, { timeoutMs: timing.callTimeoutMs }),
+    Math.max(tombstoneMs, timing.ttlMs),
+  );
+}
