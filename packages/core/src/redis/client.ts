@@ -76,7 +76,8 @@ export function checkSource(source: unknown): asserts source is RedisSource {
 
 /** The client would go on in database 0. */
 function checkDatabase(db: unknown): void {
-  if (db === undefined || db === null || /^\d{1,9}$/.test(String(db))) return;
+  if (db === undefined || db === null) return;
+  if ((typeof db === 'string' || typeof db === 'number') && /^\d{1,9}$/.test(`${db}`)) return;
   throw new ConfigError('connection', `names the database ${show(db)}: must be a whole number`);
 }
 
