@@ -1,5 +1,5 @@
 import { trustedMs } from '../../src/lease/term.ts';
-import { decideAcquire, decideCancel, decideExtend, decideRelease } from '../../src/store/decisions.ts';
+import { decideAcquire, decideAdopt, decideCancel, decideExtend, decideRelease } from '../../src/store/decisions.ts';
 import { isHeld, type Decision, type ResourceState } from '../../src/store/state.ts';
 import { explore, type Finding } from './explore.ts';
 import type { PropertyName } from './properties.ts';
@@ -11,7 +11,7 @@ export interface Bug {
   readonly does: string;
   readonly foundBy: PropertyName;
   readonly rules: Partial<Rules>;
-  readonly bounds: Pick<Bounds, 'leaseIds' | 'crashes' | 'ghosts'>;
+  readonly bounds: Pick<Bounds, 'leaseIds' | 'crashes' | 'ghosts'> & { readonly handsOver?: boolean };
 }
 
 /** The head of the queue is made the owner by whoever opens its turn. */
@@ -112,6 +112,21 @@ export const bugs: readonly Bug[] = [
     rules: { buriesReleased: false },
   },
   {
+    does: 'whoever has the ticket of a hand-over may adopt, once more too',
+    foundBy: 'one-trusting-owner',
+    bounds: { leaseIds: 3, crashes: 0, ghosts: 0, handsOver: true },
+    rules: {
+      adopt: (state, request, nowUs) =>
+        decideAdopt(state, { ...request, from: state.lease?.leaseId ?? request.from }, nowUs),
+    },
+  },
+  {
+    does: 'who hands over goes on believing in the lease',
+    foundBy: 'one-trusting-owner',
+    bounds: { leaseIds: 2, crashes: 0, ghosts: 0, handsOver: true },
+    rules: { endsAtHandOver: false },
+  },
+  {
     does: 'turns never lapse and waiters never go stale',
     foundBy: 'served',
     bounds: { leaseIds: 3, crashes: 1, ghosts: 0 },
@@ -147,6 +162,6 @@ export const bugs: readonly Bug[] = [
 
 /** Looks for the shortest way in which the error does harm. */
 export function findBug({ rules, bounds, foundBy }: Bug): Finding {
-  const small = { processes: 2, ttl: 2, refresh: 1, tries: false, states: 1_000_000, probeEvery: 1 };
+  const small = { processes: 2, ttl: 2, refresh: 1, tries: false, handsOver: false, states: 1_000_000, probeEvery: 1 };
   return explore({ ...productionRules, ...rules }, { ...small, ...bounds }, [foundBy]);
 }

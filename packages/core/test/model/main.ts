@@ -21,6 +21,7 @@ const bounds: Bounds = {
   leaseIds: fromEnv('LEASE_IDS', 3),
   crashes: fromEnv('CRASHES', 1),
   tries: fromEnv('TRIES', 1) > 0,
+  handsOver: fromEnv('HANDS_OVER', 1) > 0,
   ghosts: fromEnv('GHOSTS', 1),
   ttl: fromEnv('TTL', 3),
   refresh: fromEnv('REFRESH', 1),

@@ -3,7 +3,7 @@
  * any time and crash, requests arrive late or not at all, replies and wake-ups come late or are lost, bodies abort and
  * extend. `main.ts` goes farther.
  *
- * Not in it: clocks that drift or are set, parked processes, ticks, hand-over, the loss of the store's data.
+ * Not in it: clocks that drift or are set, parked processes, ticks, the loss of the store's data.
  */
 
 import { describe, expect, test } from 'vitest';
@@ -17,12 +17,12 @@ import type { Bounds } from './world.ts';
 const LONG_MS = 180_000;
 
 const small: Bounds = {
-  ...{ processes: 2, leaseIds: 2, crashes: 1, ghosts: 1, tries: true },
+  ...{ processes: 2, leaseIds: 2, crashes: 1, ghosts: 1, tries: true, handsOver: true },
   ...{ ttl: 2, refresh: 1, states: 1_000_000, probeEvery: 1 },
 };
 
 describe('within', () => {
-  const queue = { ...small, leaseIds: 3, crashes: 0, ghosts: 0, probeEvery: 10 };
+  const queue = { ...small, leaseIds: 3, crashes: 0, ghosts: 0, handsOver: false, probeEvery: 10 };
   for (const bounds of [small, queue]) {
     test(`${describeBounds(bounds)}: nothing fails`, { timeout: LONG_MS }, () => {
       const finding = explore(productionRules, bounds);

@@ -28,8 +28,9 @@ export const properties: Readonly<Record<Exclude<PropertyName, 'served'>, Proper
           (store.lease.expiresUs - NOW_US) / UNIT_US >= trust),
     ),
 
-  /** Nobody becomes owner while another is. */
-  'held-is-kept': (before, after) => newOwner(before, after) === '' || heldBy(before.store) === '',
+  /** Nobody becomes owner while another is, unless that one has handed over. */
+  'held-is-kept': (before, after) =>
+    newOwner(before, after) === '' || heldBy(before.store) === '' || heldBy(before.store) === before.ticket,
 
   /** Nobody becomes owner inside the turn of another that still waits. */
   'turn-is-kept': (before, after) => {

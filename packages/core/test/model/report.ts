@@ -2,8 +2,8 @@ import type { Finding } from './explore.ts';
 import type { Bounds } from './world.ts';
 
 export function describeBounds(bounds: Bounds): string {
-  const { processes, leaseIds, crashes, ghosts, tries, ttl, refresh } = bounds;
-  const modes = tries ? 'waiting or trying' : 'waiting';
+  const { processes, leaseIds, crashes, ghosts, tries, handsOver, ttl, refresh } = bounds;
+  const modes = ['waiting', ...(tries ? ['trying'] : []), ...(handsOver ? ['handing over'] : [])].join(', ');
   return `processes ${processes} (${modes}), leaseIds ${leaseIds}, crashes ${crashes}, late requests ${ghosts}, ttl ${ttl}, refresh ${refresh}`;
 }
 

@@ -1,5 +1,5 @@
-import type { AcquireRequest, ReleaseRequest } from '../../src/store/store.ts';
-import type { Message, ResourceState } from '../../src/store/state.ts';
+import type { AcquireRequest, AdoptReply, AcquireReply, ReleaseRequest } from '../../src/store/store.ts';
+import type { Decision, Message, ResourceState } from '../../src/store/state.ts';
 import type { Rules } from './rules.ts';
 import {
   leaseIdOf,
@@ -10,6 +10,7 @@ import {
   type Answer,
   type Bounds,
   type Call,
+  type Mode,
   type Packet,
   type Process,
   type World,
@@ -34,7 +35,9 @@ export class Steps {
     for (let index = 0; index < world.processes.length; index++) {
       may(index, ' begins to wait: sends acquire', this.begin(world, index, 'wait'));
       if (this.#bounds.tries) may(index, ' tries: sends acquire', this.begin(world, index, 'try'));
-      may(index, ' sends acquire again', this.ask(world, index));
+      may(index, ' adopts: sends adopt', this.begin(world, index, 'adopt'));
+      may(index, ' hands over', this.handOver(world, index));
+      may(index, ' asks again', this.ask(world, index));
       may(index, ' sends extend', this.extend(world, index));
       may(index, `'s request arrives`, this.arrive(world, index));
       may(index, ' gets its reply', this.receive(world, index));
@@ -67,9 +70,10 @@ export class Steps {
     };
   }
 
-  begin(world: World, index: number, mode: 'try' | 'wait'): World | null {
+  begin(world: World, index: number, mode: Mode): World | null {
     const process = at(world, index);
     if (process.phase !== 'idle' || world.fresh === 0) return null;
+    if (mode === 'adopt' && world.ticket === '') return null;
     const call: Call = { kind: 'acquire', elapsed: 0, reply: null };
     const asking: Process = { ...process, phase: 'asking', mode, attempt: process.attempt + 1, call };
     return { ...put(world, index, asking), fresh: world.fresh - 1 };
@@ -150,6 +154,15 @@ export class Steps {
     return this.#rest({ ...given, packets: [...given.packets, packet] }, index);
   }
 
+  /** The lease ends for its owner before the ticket leaves, and not for the store. */
+  handOver(world: World, index: number): World | null {
+    const { phase, trust, call, attempt } = at(world, index);
+    if (!this.#bounds.handsOver || world.ticket !== '' || phase !== 'holding' || trust === 0 || call !== null)
+      return null;
+    const given = { ...world, ticket: leaseIdOf(index, attempt) };
+    return this.#rules.endsAtHandOver ? this.#rest(given, index) : given;
+  }
+
   crash(world: World, index: number): World | null {
     const { phase } = at(world, index);
     if (world.crashes === 0 || phase === 'gone' || phase === 'idle') return null;
@@ -196,7 +209,7 @@ export class Steps {
   }
 
   #carryOut(world: World, packet: Packet): { readonly world: World; readonly answer: Answer } {
-    const { store, answer, messages } = this.#decide(world.store, packet);
+    const { store, answer, messages } = this.#decide(world.store, packet, world.ticket);
     let next: World = { ...world, store: settleStore(store, 0, this.#rules.lapses) };
     if (this.#rules.believesMessages) {
       const told = messages.filter(({ kind }) => kind === 'go');
@@ -210,17 +223,14 @@ export class Steps {
   #decide(
     state: ResourceState,
     packet: Packet,
+    ticket: string,
   ): { readonly store: ResourceState; readonly answer: Answer; readonly messages: readonly Message[] } {
     const { leaseId } = packet;
     const ttlMs = this.#bounds.ttl * UNIT_MS;
     const end: ReleaseRequest = { resource: 'r', leaseId, outcome: 'done', floor: 0, history: 'exceptions' };
     switch (packet.kind) {
       case 'acquire': {
-        const {
-          state: store,
-          reply,
-          messages,
-        } = this.#rules.acquire(state, this.request(leaseId, packet.mode), NOW_US);
+        const { state: store, reply, messages } = this.#ask(state, leaseId, packet.mode, ticket);
         const { kind } = reply;
         const remaining = 'remainingMs' in reply ? reply.remainingMs / UNIT_MS : 0;
         const known = kind === 'granted' || kind === 'queued' || kind === 'busy';
@@ -253,12 +263,12 @@ export class Steps {
     }
   }
 
-  request(leaseId: string, mode: 'try' | 'wait'): AcquireRequest {
-    return {
+  #ask(state: ResourceState, leaseId: string, mode: Mode, ticket: string): Decision<AcquireReply | AdoptReply> {
+    const request: AcquireRequest = {
       resource: 'r',
       leaseId,
       ttlMs: this.#bounds.ttl * UNIT_MS,
-      mode,
+      mode: mode === 'adopt' ? 'try' : mode,
       owner: { line: 'o', json: '' },
       channel: 'c',
       history: 'exceptions',
@@ -267,6 +277,8 @@ export class Steps {
       waitRefreshMs: this.#bounds.refresh * UNIT_MS,
       quarantineMs: 0,
     };
+    if (mode === 'adopt') return this.#rules.adopt(state, { ...request, from: ticket }, NOW_US);
+    return this.#rules.acquire(state, request, NOW_US);
   }
 }
 

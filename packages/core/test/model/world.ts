@@ -13,12 +13,14 @@ export interface World {
   /** Crashes and leaseIds that are left. */
   readonly crashes: number;
   readonly fresh: number;
+  /** The leaseId that was handed over, or empty. Its ticket may be used by anybody, any number of times. */
+  readonly ticket: string;
 }
 
 /** `asking`: an acquisition goes on. `holding`: it had a grant that it could believe, and its body has not settled. */
 export interface Process {
   readonly phase: 'idle' | 'asking' | 'holding' | 'gone';
-  readonly mode: 'try' | 'wait';
+  readonly mode: Mode;
   /** Which of its leaseIds is the present one. */
   readonly attempt: number;
   /** A call of this leaseId has had no answer. */
@@ -29,6 +31,9 @@ export interface Process {
   /** By attempt: whether a release or cancel of it has reached the store. */
   readonly spent: readonly boolean[];
 }
+
+/** `adopt`: it asks for the lease that was handed over. */
+export type Mode = 'try' | 'wait' | 'adopt';
 
 export interface Call {
   readonly kind: 'acquire' | 'extend';
@@ -48,7 +53,7 @@ export interface Answer {
 export interface Packet {
   readonly kind: 'acquire' | 'extend' | 'release' | 'cancel' | 'go';
   readonly leaseId: string;
-  readonly mode: 'try' | 'wait';
+  readonly mode: Mode;
   readonly buries: boolean;
 }
 
@@ -59,6 +64,8 @@ export interface Bounds {
   readonly crashes: number;
   /** Whether there are processes that try and do not wait. */
   readonly tries: boolean;
+  /** Whether a lease is handed over, once. */
+  readonly handsOver: boolean;
   /** Requests that were given up and may arrive later. */
   readonly ghosts: number;
   /** In units. A waiter's place lasts for three refreshes. */
@@ -95,7 +102,7 @@ export function beginning(bounds: Bounds): World {
     spent: [],
   };
   const processes = Array.from({ length: bounds.processes }, () => idle);
-  return { store: EMPTY, processes, packets: [], crashes: bounds.crashes, fresh: bounds.leaseIds };
+  return { store: EMPTY, processes, packets: [], crashes: bounds.crashes, fresh: bounds.leaseIds, ticket: '' };
 }
 
 /** What is left to come of a store's state when `units` have passed, and nothing of what no decision looks at. */
@@ -157,7 +164,9 @@ function encodeLeaseId(world: World, process: Process, index: number, attempt: n
     arriving.push(`${kind[0]}${mode[0]}${buries ? 'b' : ''}`);
     if (kind === 'acquire') asks = true;
   }
-  let stored = '';
+  const handed = world.ticket === leaseId;
+  asks ||= handed;
+  let stored = handed ? 'K' : '';
   if (lease?.leaseId === leaseId) {
     const left = lease.owner === '' ? -1 : unitsTo(lease.expiresUs);
     if (asks || left > 0 || (left === 0 && arriving.length > 0)) stored += `L${left}`;

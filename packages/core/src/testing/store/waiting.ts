@@ -10,7 +10,7 @@ export interface Waiter {
 }
 
 /** A waiter that keeps its leaseId. */
-export function waiter(context: StoreContext, wish: Wish = {}): Waiter {
+function waiter(context: StoreContext, wish: Wish = {}): Waiter {
   const leaseId = newLeaseId();
   return { leaseId, ask: () => context.acquire({ leaseId, mode: 'wait', ...wish }) };
 }
