@@ -29,8 +29,20 @@ export default defineConfig({
           ...shared,
           name: 'services', // one private Redis and one private PostgreSQL, shared by all files
           include: ['test/**/*.test.ts'],
+          exclude: ['test/packaging/**', '**/node_modules/**'],
           globalSetup: ['test/support/global-setup.ts'],
           setupFiles: ['test/support/setup.ts'],
+        },
+      },
+      {
+        resolve: { conditions },
+        ssr: { resolve: { conditions } },
+        test: {
+          ...shared,
+          name: 'packaging', // what users install. It keeps every core busy, so it comes after the tests that watch the time
+          include: ['test/packaging/**/*.test.ts'],
+          setupFiles: ['test/support/setup.ts'],
+          sequence: { groupOrder: 1 },
         },
       },
     ],

@@ -24,6 +24,16 @@ await command(async () => {
     });
     const [tarball] = readdirSync(packed);
     if (tarball === undefined) throw new Error(`${name}: nothing was packed`);
+    await step(`contents of ${tarball}`, async () => {
+      const { ok, output, errors } = await thisMachine.run('tar', ['-tzf', join(packed, tarball)]);
+      if (!ok) throw new Error(errors);
+      const files = new Set(output.trim().split('\n'));
+      const stale = [...files].filter((file) => {
+        const [, source] = /^package\/dist\/(.*?)(\.d\.ts|\.js)(\.map)?$/.exec(file) ?? [];
+        return source !== undefined && !files.has(`package/src/${source}.ts`);
+      });
+      if (stale.length > 0) throw new Error(`nothing makes these any more; remove ${name}/dist:\n${stale.join('\n')}`);
+    });
     await step(`publint ${tarball}`, () => tool('publint', 'run', join(packed, tarball), '--strict'));
     await step(`attw ${tarball}`, () => tool('attw', join(packed, tarball), '--profile', 'esm-only', '--no-emoji'));
   }

@@ -38,7 +38,14 @@ function isInstalled() {
 function stamp() {
   const hash = createHash('sha256').update(`${process.version} ${process.platform} ${process.arch}`);
   const manifests = readdirSync(join(root, 'packages')).map((name) => `packages/${name}/package.json`);
-  const files = ['package.json', 'pnpm-workspace.yaml', 'pnpm-lock.yaml', 'examples/package.json', 'test/package.json'];
+  const files = [
+    'package.json',
+    'pnpm-workspace.yaml',
+    'pnpm-lock.yaml',
+    'examples/package.json',
+    'test/package.json',
+    'test/packaging/package.json',
+  ];
   for (const file of [...files, ...manifests.sort()]) {
     const path = join(root, file);
     if (existsSync(path)) hash.update(file).update(readFileSync(path));
