@@ -21,8 +21,8 @@ const FIELDS = { revoked: 'revoked', fencingToken: 'fencing_token' } as const;
 export async function redisSubject(
   server: RedisServer,
   connect: (url: string) => RedisSource = (url) => url,
+  prefix = uniqueName('suite'),
 ): Promise<StoreSubject> {
-  const prefix = uniqueName('suite');
   const raw = await connectRedis(server.url);
   const stores: ReturnType<typeof redisStore>[] = [];
   const open = (url: string): ReturnType<typeof redisStore> => {

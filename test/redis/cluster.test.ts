@@ -1,4 +1,4 @@
-import { redisFence, redisStore } from '@leasehold/core/redis';
+import { redisAcl, redisFence, redisStore } from '@leasehold/core/redis';
 import { Cluster } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
@@ -185,6 +185,38 @@ test('a fenced write stays in the slot of its fence, or is refused before it is 
   await expect(astray).rejects.toMatchObject({ code: 'CONFIG' });
   await expect(astray).rejects.toThrow(/account:8:balance is in another slot/);
   expect(await cluster.get('{account:7}:balance')).toBe('5');
+});
+
+test('the smallest rights suffice', async () => {
+  const [, ...args] = redisAcl('leasehold', 'app', { cluster: true }).split(' ');
+  await nodes.each('ACL', ...args, '>secret');
+  const user = { username: 'app', password: 'secret' };
+  const small = redisStore(new Cluster(nodes.addresses, { lazyConnect: true, redisOptions: user }));
+  try {
+    const heard: string[] = [];
+    await small.subscribe('leasehold:owner:us', ({ kind }) => void heard.push(kind));
+    for (const node of [0, 1, 2]) {
+      const holder = acquireOf(await resourceAt(node), { channel: 'leasehold:owner:us' });
+      expect(await small.acquire(holder, call)).toMatchObject({ kind: 'granted' });
+      await small.revoke({ ...holder, operator: 'ann', reason: 'why not' }, call);
+    }
+    await until(async () => heard.length === 3);
+    const found: string[] = [];
+    for await (const { resource } of small.list(call)) found.push(resource);
+    expect(found).toHaveLength(3);
+    // By ASK.
+    const resource = await resourceAt(0);
+    const [from, to] = nodes.members as [never, never];
+    const slot = await nodes.slotOf(key(resource));
+    await nodes.beginMove(slot, from, to);
+    await nodes.moveKeys(slot, from, to);
+    expect(await small.extend([{ resource, leaseId: 'x', ttlMs: 1000 }], call)).toEqual([
+      { verdict: 'lost', reason: 'superseded' },
+    ]);
+    await nodes.endMove(slot, from, to);
+  } finally {
+    await small.close();
+  }
 });
 
 test('a client handed in goes on', async () => {

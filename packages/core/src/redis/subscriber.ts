@@ -57,11 +57,12 @@ export class RedisSubscriber {
     // One of our own, so that the same function may listen twice.
     const hear: Hear = (message) => listener(message);
     channel.listeners.add(hear);
-    const leave = (): void => {
+    const leave = async (): Promise<void> => {
       channel.listeners.delete(hear);
       if (channel.listeners.size > 0 || this.#channels.get(name) !== channel) return;
       this.#channels.delete(name);
-      if (channel.live) this.#ear?.unsubscribe(name).catch(() => {});
+      // Not allowed to, or not there any more: then nobody listens to what comes.
+      if (channel.live) await this.#ear?.unsubscribe(name).catch(() => {});
     };
     if (!channel.live) {
       const live = new Promise<void>((resolve, reject) => void channel.waiting.add({ resolve, reject }));
@@ -70,11 +71,11 @@ export class RedisSubscriber {
       try {
         await live;
       } catch (error) {
-        leave();
+        await leave();
         throw error;
       }
     }
-    return async () => leave();
+    return leave;
   }
 
   close(): void {
