@@ -63,6 +63,7 @@ describe('the record', () => {
       fencing_token: granted.kind === 'granted' && String(granted.fencingToken),
       ttl_ms: '30000',
       extensions: '0',
+      channel: '',
     });
     for (const name of ['acquired_us', 'extended_us', 'expires_us', 'fencing_token'])
       expect(fields[name]).toMatch(/^\d{16}$/);
@@ -183,6 +184,26 @@ describe('ticks', () => {
   });
 });
 
+test('what is handed over: the record, its tick and its channel are those of the new owner', async () => {
+  const tick = { job: 'j', at: Date.now(), startingDeadlineMs: 300_000, maxAheadMs: 60_000, retry: false };
+  const first = acquireOf('r', { tick, channel: 'first' });
+  await store.acquire(first, call);
+  const adopt = { ...acquireOf('r', { channel: 'second' }), from: first.leaseId, job: 'j' };
+  expect(await store.adopt(adopt, call)).toMatchObject({ kind: 'granted', again: false });
+  expect(await record('r')).toMatchObject({
+    lease_id: adopt.leaseId,
+    channel: 'second',
+    prev_reason: 'handed-over',
+    tick: `${adopt.leaseId} ${tick.at} j`,
+  });
+  expect(await raw.pttl(key('r'))).toBe(-1);
+  expect(await raw.hgetall(key('r', ':tick:j'))).toMatchObject({ lease_id: adopt.leaseId, status: 'claimed' });
+  await store.release(releaseOf(first, { job: 'j' }), call);
+  expect(await store.ticks('r', 'j', call)).toMatchObject([{ at: tick.at, status: 'claimed' }]);
+  await store.release(releaseOf(adopt, { job: 'j' }), call);
+  expect(await store.ticks('r', 'j', call)).toMatchObject([{ at: tick.at, status: 'done' }]);
+});
+
 describe('messages', () => {
   test('a release tells the head to go and the second when to look; the queue does not outlive its waiters', async () => {
     using head = await listen(`${prefix}:head`);
@@ -249,12 +270,37 @@ describe('the log', () => {
     expect(await raw.pttl(key('r', ':log'))).toBeGreaterThan(WEEK_MS - 60_000);
   });
 
+  test('with history all keeps the last sixty-four of all kinds, with outcome, job and tick', async () => {
+    const all = { history: 'all' } as const;
+    for (let round = 0; round < 32; round++) {
+      const ordinary = acquireOf('r', all);
+      await store.acquire(ordinary, call);
+      await store.release(releaseOf(ordinary, { ...all, outcome: 'failed' }), call);
+    }
+    expect(await raw.xlen(key('r', ':log'))).toBe(64);
+    const tick = { job: 'nightly:2', at: Date.now(), startingDeadlineMs: 300_000, maxAheadMs: 60_000, retry: false };
+    const ticking = acquireOf('r', { ...all, tick });
+    await store.acquire(ticking, call);
+    // A release without the job: the record knows.
+    await store.release(releaseOf(ticking, all), call);
+    expect(await raw.xlen(key('r', ':log'))).toBe(64);
+    const its = { owner: ticking.owner.line, job: 'nightly:2', tickAt: tick.at };
+    expect(await store.history('r', 3, call)).toMatchObject([
+      { event: 'released', detail: 'done', ...its },
+      { event: 'acquired', detail: '', ...its },
+      { event: 'released', detail: 'failed', job: null, tickAt: null },
+    ]);
+    expect(await store.history('r', Infinity, call)).toHaveLength(64);
+    expect(await store.history('r', 0, call)).toEqual([]);
+  });
+
   test('a log that is something else keeps nothing from working', async () => {
     await raw.set(key('r', ':log'), 'mine');
     await store.acquire(acquireOf('r'), call);
     await raw.hset(key('r'), 'expires_us', '1000');
     expect(await store.acquire(acquireOf('r'), call)).toMatchObject({ kind: 'granted' });
     expect(await raw.get(key('r', ':log'))).toBe('mine');
+    await expect(store.history('r', 5, call)).rejects.toMatchObject({ code: 'FOREIGN_KEY', key: key('r', ':log') });
   });
 });
 
@@ -311,46 +357,6 @@ describe('servers in distress', () => {
       expect(await mute.acquire(acquireOf('r'), call)).toMatchObject({ kind: 'granted' });
     } finally {
       await mute.close();
-    }
-  });
-
-  test('the smallest rights that everything works with', async () => {
-    const user = uniqueName('small');
-    // What a script runs is checked like what a client runs.
-    const rights = [
-      ...[
-        '+eval',
-        '+evalsha',
-        '+info',
-        '+time',
-        '+type',
-        '+exists',
-        '+del',
-        '+persist',
-        '+pexpire',
-        '+publish',
-        '+xadd',
-      ],
-      ...['+hget', '+hset', '+hdel', '+hmget', '+hkeys', '+hvals', '+zadd', '+zrem', '+zrange', '+zrank', '+zscore'],
-    ];
-    await raw.acl('SETUSER', user, 'on', '>pw', `~${prefix}:*`, `&${prefix}:*`, '+@connection', ...rights);
-    const small = redisStore(server.url.replace('redis://', `redis://${user}:pw@`), { prefix });
-    try {
-      const tick = { job: 'j', at: Date.now(), startingDeadlineMs: 300_000, maxAheadMs: 60_000, retry: false };
-      const holder = acquireOf('r', { tick });
-      await small.acquire(holder, call);
-      const waiter = acquireOf('r', { mode: 'wait', channel: `${prefix}:w` });
-      await small.acquire(waiter, call);
-      await small.acquire(acquireOf('r', { mode: 'park', channel: `${prefix}:p` }), call);
-      expect(await small.extend([holder], call)).toMatchObject([{ verdict: 'extended' }]);
-      expect(await small.release(releaseOf(holder, { job: 'j', outcome: 'not-started' }), call)).toEqual({
-        kind: 'released',
-      });
-      expect(await small.acquire(waiter, call)).toMatchObject({ kind: 'granted' });
-      expect(await small.cancel({ ...releaseOf(waiter), tombstoneMs: 1000 }, call)).toEqual({ kind: 'ended' });
-      expect(await small.read('r', call)).toMatchObject({ state: 'free' });
-    } finally {
-      await small.close();
     }
   });
 });
