@@ -1,10 +1,10 @@
 import type { redisStore } from '@leasehold/core/redis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { TcpProxy } from '../support/proxy.ts';
 import { connectRedis, uniqueName } from '../support/redis-client.ts';
 import { startRedis, type RedisServer } from '../support/redis-server.ts';
 import { clients, storeOn } from './clients.ts';
+import { bulk, fakeRedis } from './fake-redis.ts';
 import { acquireOf, call } from './requests.ts';
 
 let server: RedisServer;
@@ -133,25 +133,24 @@ describe.each(clients)('by %s', (_, on) => {
       }
     });
 
-    test('is found out when the network swallows it', async () => {
-      await using link = await TcpProxy.start({ port: server.port });
-      const store = storeOn(on(`redis://${link.host}:${link.port}`), { connectTimeout: 200 });
-      const its = ear();
-      await store.subscribe('silent', its.hear);
-      const back = new Promise<void>((resolve) => void store.onReconnect(resolve));
-      link.swallow('down');
-      // Our calls find out, and what they find out of is looked at, too.
-      while (
-        await store.read('r', { timeoutMs: 50 }).then(
-          () => true,
-          (error: unknown) => /within/.test(String(error)),
-        )
-      );
-      link.pass();
-      await back;
-      while ((await raw.publish('silent', 'go 0 x leasehold:{r}')) > 0 && its.heard.length === 0)
-        await new Promise(setImmediate);
-      expect(await its.next()).toMatchObject({ leaseId: 'x' });
+    test('is asked whether it is still there when the other one was lost, and is made again if it says nothing', async () => {
+      let [pings, subscriptions, answers] = [0, 0, 0];
+      let subscribedAgain!: () => void;
+      const again = new Promise<void>((resolve) => (subscribedAgain = resolve));
+      await using fake = await fakeRedis(([name, channel = '']) => {
+        if (name === 'hello') return '-ERR unknown command HELLO\r\n';
+        if (name === 'info') return bulk('redis_version:7.0.15\r\n');
+        if (name === 'ping') return ++pings === 2 ? undefined : '+PONG\r\n';
+        if (name === 'evalsha') return answers++ === 0 ? bulk('no answer to this') : '*1\r\n$4\r\nnone\r\n';
+        if (name !== 'subscribe') return ':1\r\n';
+        if (++subscriptions === 2) subscribedAgain();
+        return `*3\r\n${bulk('subscribe')}${bulk(channel)}:1\r\n`;
+      });
+      const store = storeOn(on(fake.url), { connectTimeout: 200 });
+      await store.subscribe('a', () => {});
+      await expect(store.read('r', call)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+      await again;
+      expect([pings, subscriptions]).toEqual([3, 2]);
     });
   });
 
