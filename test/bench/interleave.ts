@@ -12,7 +12,7 @@ export interface Result {
   readonly ratio: { readonly median: number; readonly p10: number; readonly p90: number };
 }
 
-function percentile(sorted: readonly number[], part: number): number {
+export function percentile(sorted: readonly number[], part: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] as number;
 }
 
