@@ -148,8 +148,11 @@ describe.each(clients)('by %s', (_, on) => {
       });
       const store = storeOn(on(fake.url), { connectTimeout: 200 });
       await store.subscribe('a', () => {});
+      const began = performance.now();
       await expect(store.read('r', call)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
       await again;
+      // Without the other's loss it would be asked after a quarter of a minute.
+      expect(performance.now() - began).toBeLessThan(10_000);
       expect([pings, subscriptions]).toEqual([3, 2]);
     });
   });
