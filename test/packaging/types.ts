@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { newestNode } from './nodes.ts';
 import { run } from './pack.ts';
 
 /** From the oldest TypeScript that we promise to the newest, each an alias in the package.json beside this file. */
@@ -39,5 +40,5 @@ export async function checkTypes(
   // 7.0 cannot be called from JavaScript, and is fast enough to check the declarations of everybody.
   const isNative = Number(version) >= 7;
   const args = isNative ? [join(compiler, 'bin/tsc'), '--listFiles', '-p', config] : [checker, compiler, config];
-  return (await run(process.execPath, args, project)).split('\n');
+  return (await run(newestNode(), args, project)).split('\n');
 }
