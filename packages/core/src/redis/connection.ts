@@ -345,7 +345,7 @@ export class RedisConnection {
     const refusal = isAuthFailure(error) ? error : isAuthFailure(node) ? node : undefined;
     if (refusal !== undefined) this.#refuse(authFailure(this.#where, refusal));
     // ioredis would go on with database 0.
-    else if (isSelectFailure(error)) this.#refuse(this.#unavailable('refused the database', error));
+    else if (isSelectFailure(error)) this.#refuse(this.#unavailable(`refused the database: ${error.message}`, error));
   }
 
   /** Trying again by ourselves would not help and might lock the user out. The next call does. */

@@ -32,9 +32,9 @@ export function isNoScript(error: unknown): boolean {
 }
 
 /** The database of the connection could not be chosen. */
-export function isSelectFailure(error: unknown): boolean {
+export function isSelectFailure(error: unknown): error is Error {
   const { name } = (error as { readonly command?: { readonly name?: string } } | null | undefined)?.command ?? {};
-  return name === 'select' || (isErrorReply(error) && error.message.startsWith('ERR DB index'));
+  return error instanceof Error && (name === 'select' || error.message.startsWith('ERR DB index'));
 }
 
 /** The error as a cause, without the command that ioredis hangs on it: HELLO carries the password. */
