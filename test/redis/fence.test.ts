@@ -186,7 +186,11 @@ describe('a write', () => {
     const fence = redisFence(client);
     const by = await grant({ fencingToken: (await nowUs()) + 25 * 3_600_000_000 });
     const { fencingToken } = by;
-    const calls = [fence.activate(by), fence.write(by, (tx) => void tx.call('PING')), fence.seal(resource, fencingToken)];
+    const calls = [
+      fence.activate(by),
+      fence.write(by, (tx) => void tx.call('PING')),
+      fence.seal(resource, fencingToken),
+    ];
     await Promise.all(
       calls.map((work) => expect(work).rejects.toMatchObject({ code: 'TOKEN_OUT_OF_RANGE', fencingToken })),
     );
@@ -257,7 +261,12 @@ describe("the user's client", () => {
     const by = await grant();
     await fence.activate(by);
     await doomed.pause();
-    const calls = [fence.activate(by), fence.write(by, (tx) => void tx.call('PING')), fence.seal(resource, 1), fence.highest(resource)];
+    const calls = [
+      fence.activate(by),
+      fence.write(by, (tx) => void tx.call('PING')),
+      fence.seal(resource, 1),
+      fence.highest(resource),
+    ];
     await Promise.all(
       calls.map((work) => expect(work).rejects.toMatchObject({ code: 'FENCE_UNAVAILABLE', fence: 'redis' })),
     );

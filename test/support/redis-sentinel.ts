@@ -12,7 +12,7 @@ import { startRedis, type RedisServer } from './redis-server.ts';
 import { TcpProxy } from './proxy.ts';
 
 /** What the sentinel calls the group. */
-export const GROUP = 'primary';
+const GROUP = 'primary';
 
 /** A primary, a replica that gets its data through a proxy, and a sentinel that needs no other to agree with it. */
 export class SentinelGroup implements AsyncDisposable {
