@@ -1,8 +1,8 @@
-import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RedisSource } from '@leasehold/core/redis';
 import { createClient } from 'redis';
+import { generate } from 'selfsigned';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { guardedFolder, removeFolder } from '../../scripts/services/guard.mjs';
@@ -21,11 +21,17 @@ beforeAll(async () => {
   dir = guardedFolder('tls');
   port = await freePort();
   const [key, cert] = [join(dir, 'key.pem'), join(dir, 'cert.pem')];
-  // The shortest way to a certificate that signs itself, for this address and two days.
-  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost', '-days', '2'];
-  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
-  execFileSync('openssl', ['req', '-x509', ...curve, '-keyout', key, '-out', cert, ...subject], { stdio: 'pipe' });
-  ca = readFileSync(cert, 'utf8');
+  const altNames = [
+    { type: 7, ip: '127.0.0.1' },
+    { type: 2, value: 'localhost' },
+  ] as const;
+  const made = await generate([{ name: 'commonName', value: 'localhost' }], {
+    keyType: 'ec',
+    extensions: [{ name: 'subjectAltName', altNames: [...altNames] }],
+  });
+  writeFileSync(key, made.private);
+  writeFileSync(cert, made.cert);
+  ca = made.cert;
   server = await startRedis({
     scope: 'file',
     args: [
