@@ -8,7 +8,7 @@ import { ensure } from './services/obtain.mjs';
 import { startRedis } from './services/redis.mjs';
 
 await command(async (stopping) => {
-  await prepare(step);
+  await prepare(step, ['leasehold-monorepo', 'leasehold-examples...']);
   const { redis } = await ensure(['redis'], { step });
   if (redis === undefined) throw new Error('no redis-server');
   let url = '';

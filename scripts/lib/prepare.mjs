@@ -20,22 +20,29 @@ export function nodeProblem(version = process.versions.node) {
   return enough ? null : `Node ${least} or newer is needed; this is ${version}.`;
 }
 
-/** @param {typeof import('./steps.mjs').step} step */
-export async function prepare(step) {
+/**
+ * With `only` no more than what these workspace packages need: the tests bring compilers and other versions of Node, for
+ * which a newcomer's first minute is too short.
+ *
+ * @param {typeof import('./steps.mjs').step} step
+ * @param {readonly string[]} [only]
+ */
+export async function prepare(step, only = []) {
   const problem = nodeProblem();
   if (problem !== null) throw new Error(problem);
-  if (isInstalled()) return;
-  await step(`installing dependencies (${manifest.packageManager})`, install);
+  if (isInstalled([]) || isInstalled(only)) return;
+  await step(`installing dependencies (${manifest.packageManager})`, () => install(only));
 }
 
 const stampFile = join(root, 'node_modules/.leasehold-installed');
 
-function isInstalled() {
-  return existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp();
+/** @param {readonly string[]} only */
+function isInstalled(only) {
+  return existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp(only);
 }
 
-/** Changes when an install could give another result. */
-function stamp() {
+/** Changes when an install could give another result. @param {readonly string[]} only */
+function stamp(only) {
   const hash = createHash('sha256').update(`${process.version} ${process.platform} ${process.arch}`);
   const manifests = readdirSync(join(root, 'packages')).map((name) => `packages/${name}/package.json`);
   const files = [
@@ -50,14 +57,22 @@ function stamp() {
     const path = join(root, file);
     if (existsSync(path)) hash.update(file).update(readFileSync(path));
   }
-  return hash.digest('hex');
+  return hash.update(only.join(' ')).digest('hex');
 }
 
-async function install() {
-  const args = ['install', '--frozen-lockfile', '--reporter=append-only', '--config.confirm-modules-purge=false'];
+/** @param {readonly string[]} only */
+async function install(only) {
+  const filters = only.map((name) => `--filter=${name}`);
+  const args = [
+    'install',
+    '--frozen-lockfile',
+    '--reporter=append-only',
+    '--config.confirm-modules-purge=false',
+    ...filters,
+  ];
   const { code, output } = await pnpm(args);
   if (code !== 0) throw new Error(`pnpm ${args.join(' ')} failed:\n${output.trim().split('\n').slice(-25).join('\n')}`);
-  writeFileSync(stampFile, stamp());
+  writeFileSync(stampFile, stamp(only));
 }
 
 /** The pinned pnpm, by npx: nobody has to have it. @param {readonly string[]} args @param {string} [cwd] */
