@@ -42,6 +42,7 @@ describe('a fenced write that cannot be one script', () => {
       return Array.from({ length: 11_000 }, () => tx.call<number>('INCR', `${key}:n`)).at(-1);
     });
     expect(many?.value).toBe(11_000);
+    // oxlint-disable-next-line typescript/no-base-to-string, typescript/restrict-template-expressions -- that is the test
     expect(`${many}`).toBe('11000');
     expect(JSON.stringify({ many })).toBe('{"many":11000}');
     expect(await client.scard(key)).toBe(6999);

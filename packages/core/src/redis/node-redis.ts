@@ -104,7 +104,15 @@ class Own extends EventEmitter implements OwnClient {
   }
 
   connect(): Promise<void> {
-    const client = once(this.#source, this.#connectTimeoutMs);
+    let client: NodeRedisClient;
+    try {
+      client = once(this.#source, this.#connectTimeoutMs);
+    } catch (error) {
+      // Options that the library does not like: nobody is above us to hear it when it is a further attempt.
+      this.emit('error', error);
+      this.#gone();
+      return Promise.resolve();
+    }
     this.#client = client;
     const gone = (error: unknown): void => {
       if (this.#client !== client) return;

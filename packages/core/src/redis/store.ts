@@ -55,6 +55,10 @@ export interface RedisStoreOptions {
  * from ioredis options, or from a client of ioredis (`Redis`, `Cluster`) or node-redis (`createClient`), which is
  * duplicated and otherwise left alone.
  *
+ * While a slot of a Cluster moves to another node, the leases in it are extended as ever. The other calls for them wait
+ * for its end, because their keys are not all in one place; they fail as unavailable if that takes more than a second or
+ * two.
+ *
  * Throws `ConfigError` for a connection that cannot be used, one with a `keyPrefix` among them.
  */
 export function redisStore(connection: RedisSource, options: RedisStoreOptions = {}): RedisLeaseStore {
