@@ -316,13 +316,10 @@ export class RedisConnection {
       if (error instanceof LeaseholdError) this.#refuse(error);
       else if (isAuthFailure(error)) this.#refuse(authFailure(this.#where, error));
       else {
-        this.#clock.setTimer(
-          LOADING_PAUSE_MS,
-          () => this.#epoch === epoch && this.#own === own && void this.#check(own, epoch, settled),
-          {
-            ref: false,
-          },
-        );
+        const again = (): void => {
+          if (this.#epoch === epoch && this.#own === own) void this.#check(own, epoch, settled);
+        };
+        this.#clock.setTimer(LOADING_PAUSE_MS, again, { ref: false });
       }
       return;
     }
