@@ -13,5 +13,6 @@ test('the first example of the README is examples/run.ts', () => {
 test('each further example is part of one that is run', () => {
   const examples = readdirSync(new URL('../../examples/', import.meta.url)).filter((file) => file.endsWith('.ts'));
   expect(blocks.length).toBeGreaterThan(2);
-  for (const block of blocks) expect(examples.filter((file) => read(`examples/${file}`).includes(block))).toHaveLength(1);
+  for (const block of blocks)
+    expect(examples.filter((file) => read(`examples/${file}`).includes(block))).toHaveLength(1);
 });

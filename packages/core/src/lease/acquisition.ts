@@ -16,6 +16,7 @@ import { Sleeper } from './sleeper.ts';
 import type { Tenure } from './tenure.ts';
 import { clamp, elapsedMs, trustedMs, type Stamp } from './term.ts';
 import { withdraw } from './withdraw.ts';
+import { within } from './within.ts';
 
 // Granted after its own window: the process was stopped or blocked in between. Once is bad luck, three times is a machine
 // that cannot hold a lease of this length.
@@ -75,7 +76,11 @@ export class Acquisition {
     const sleeper = new Sleeper(clock);
     const interruption = this.#interruption(sleeper);
     try {
-      if (this.#settings.waitMs > 0) await Promise.race([engine.mailbox.open(), interruption.happens]);
+      if (this.#settings.waitMs > 0) {
+        // Not for longer than a call: a store that is out of reach is for the call to say.
+        const listening = within(clock, engine.mailbox.open(), this.#settings.timing.callTimeoutMs);
+        await Promise.race([listening, interruption.happens]);
+      }
       return await this.#askUntilAnswered(sleeper, interruption.happens);
     } finally {
       interruption.end();
