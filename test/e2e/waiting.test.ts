@@ -189,7 +189,7 @@ describe('after a restart without persistence', () => {
     await server.kill();
     await server.restart();
     await expect
-      .poll(async () => (await other.tryAcquire('r').catch((error: { code: string }) => error)) as object, {
+      .poll(async () => (await other.tryAcquire('r').catch((error: unknown) => error)) as object, {
         interval: 20,
       })
       .toMatchObject({ acquired: false, reason: 'quarantine' });

@@ -91,6 +91,7 @@ export class Acquirer {
         timing: settings.timing,
         stamp,
         remainingMs: granted.remainingMs,
+        dirty: granted.dirty,
         maxHoldMs: settings.maxHoldMs,
         job: settings.tick?.job ?? settings.job,
       },

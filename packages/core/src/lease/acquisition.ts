@@ -30,6 +30,8 @@ export interface Granted {
   readonly fencingToken: number;
   readonly remainingMs: number;
   readonly stamp: Stamp;
+  /** An earlier call of this leaseId has no answer: its packet may still arrive when the lease is over. */
+  readonly dirty: boolean;
 }
 
 type Answer = AcquireReply | { readonly kind: 'failed'; readonly error: LeaseholdError };
@@ -221,7 +223,7 @@ export class Acquisition {
     const stamp = this.#stamp ?? ownerClock.stamp();
     const { fencingToken, remainingMs } = reply;
     if (trustedMs(Math.min(timing.ttlMs, remainingMs), timing) <= elapsedMs(ownerClock.since(stamp))) return undefined;
-    return { leaseId: this.#leaseId, fencingToken, remainingMs, stamp };
+    return { leaseId: this.#leaseId, fencingToken, remainingMs, stamp, dirty: this.#dirty };
   }
 
   #startAgain(): void {

@@ -62,7 +62,17 @@ export class HandOver {
     engine.keeper.drop(tenure);
     tenures.delete(tenure);
     const { leaseId, fencingToken } = grant;
-    return { v: 1, namespace: store.namespace, resource, leaseId, fencingToken, ttlMs: timing.ttlMs, job };
+    const { dirty } = tenure;
+    return {
+      v: 1,
+      namespace: store.namespace,
+      resource,
+      leaseId,
+      fencingToken,
+      ttlMs: timing.ttlMs,
+      job,
+      ...(dirty && { dirty }),
+    };
   }
 
   /** What the store made of the ticket: a lease of the caller's own. */
@@ -74,6 +84,7 @@ export class HandOver {
     const leaseId = newLeaseId();
     let stamp: Stamp | undefined;
     let reply: AdoptReply | undefined;
+    let dirty = false;
     for (let tries = 1; reply === undefined; tries++) {
       try {
         reply = await store.adopt(
@@ -92,8 +103,9 @@ export class HandOver {
         );
       } catch (error) {
         const failure = failureOf(error, resource);
+        dirty ||= mayHaveRun(failure);
         if (tries < TRIES && mayHaveRun(failure)) continue;
-        if (tries > 1 || mayHaveRun(failure)) {
+        if (dirty) {
           withdraw(this.#context, { resource, leaseId, job: ticket.job, dirty: true }, timing);
         }
         throw failure;
@@ -105,7 +117,10 @@ export class HandOver {
         const { fencingToken, remainingMs } = reply;
         const window = trustedMs(Math.min(timing.ttlMs, remainingMs), timing);
         if (window > elapsedMs(engine.ownerClock.since(sent)) && !this.#context.closing) {
-          return { leaseId, fencingToken, remainingMs, stamp: sent };
+          if (ticket.dirty === true) {
+            withdraw(this.#context, { resource, leaseId: ticket.leaseId, job: undefined, dirty: true }, timing);
+          }
+          return { leaseId, fencingToken, remainingMs, stamp: sent, dirty };
         }
         withdraw(this.#context, { resource, leaseId, job: ticket.job, dirty: false }, timing);
         if (this.#context.closing) throw new ManagerClosedError(resource);

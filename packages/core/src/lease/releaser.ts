@@ -2,6 +2,7 @@ import type { Outcome, ReleaseReply } from '../store/store.ts';
 import type { Context } from './context.ts';
 import { failureOf } from './failure.ts';
 import type { ReleaseResult, Tenure } from './tenure.ts';
+import { withdraw } from './withdraw.ts';
 import { TIMED_OUT, within } from './within.ts';
 
 /** Ends tenures at the store. */
@@ -36,6 +37,10 @@ export class Releaser {
     try {
       return held ? await this.#releaseHeld(tenure, send) : this.#releaseLost(tenure, send);
     } finally {
+      if (tenure.dirty && !tenure.handedOver) {
+        // The outcome of its tick has been written; this is for the leaseId alone.
+        withdraw(this.#context, { resource, leaseId: grant.leaseId, job: undefined, dirty: true }, timing);
+      }
       tenure.end();
       this.#context.tenures.delete(tenure);
     }

@@ -34,6 +34,7 @@ export interface TenureStart {
   readonly stamp: Stamp;
   readonly remainingMs: number;
   readonly maxHoldMs: number;
+  readonly dirty: boolean;
   readonly job: string | undefined;
 }
 
@@ -52,6 +53,8 @@ export class Tenure implements Slotted {
   readonly grant: Grant;
   readonly timing: Timing;
   readonly job: string | undefined;
+  /** A call of its acquisition has no answer, so its leaseId needs a tombstone when it is over. */
+  readonly dirty: boolean;
   readonly startedMs: number;
   readonly endsMs: number;
   /** An extend is under way. */
@@ -85,6 +88,7 @@ export class Tenure implements Slotted {
     this.grant = start.grant;
     this.timing = start.timing;
     this.job = start.job;
+    this.dirty = start.dirty;
     this.startedMs = start.stamp.monotonicMs;
     this.endsMs = start.stamp.monotonicMs + start.maxHoldMs;
     this.#stamp = start.stamp;

@@ -14,6 +14,8 @@ export interface Ticket {
   readonly ttlMs: number;
   /** The job whose tick goes with it. */
   readonly job?: string | undefined;
+  /** A packet of this leaseId may still be under way: the adopter leaves a tombstone for it. */
+  readonly dirty?: boolean | undefined;
 }
 
 const schema = z.strictObject({
@@ -24,6 +26,7 @@ const schema = z.strictObject({
   fencingToken: z.number().int().positive(),
   ttlMs: z.number().int().positive(),
   job: z.string().optional(),
+  dirty: z.boolean().optional(),
 });
 
 /** Throws `ConfigError` for what is not a ticket of this namespace. */

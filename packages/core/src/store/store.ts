@@ -11,7 +11,8 @@
  * 1. HELD(id) is the only test of ownership: the record's owner is not empty, its leaseId is `id`, and it expires later
  *    than now **by the store's own clock**. No caller sends its time of day.
  * 2. Each operation is one atomic step, and repeating it (a client resends, a proxy duplicates) changes nothing more.
- * 3. An expired lease is never revived, not even if nobody took it. An expired or released leaseId is spent.
+ * 3. An expired lease is never revived, not even if nobody took it. An expired or released leaseId is spent, for as long as
+ *    the record names it; what may come after that is what tombstones are for.
  * 4. Fencing tokens: `max(previous + 1, floor + 1, now in µs)`, a safe integer. They outlive release and expiry. A store
  *    that would have to issue one more than 24 h ahead of its own clock answers `out-of-range` instead.
  * 5. Shapes are checked before anything is decided, the record is written before side effects (notifications, history),

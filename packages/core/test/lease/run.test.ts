@@ -72,7 +72,11 @@ describe('run', () => {
     for (const thrown of [new Lazy('lazy'), revoked.proxy, null, undefined, 'text', 0]) {
       // A list, because a rejection with a revoked proxy cannot even be looked at by a matcher.
       const seen: unknown[] = [];
-      await manager.run('r', async () => Promise.reject(thrown)).catch((error: unknown) => void seen.push(error));
+      await manager
+        .run('r', async () => {
+          throw thrown;
+        })
+        .catch((error: unknown) => void seen.push(error));
       expect(seen[0] === thrown).toBe(true);
       expect((await manager.tryRun('r', () => 1)).ran).toBe(true);
     }

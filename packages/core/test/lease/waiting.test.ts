@@ -169,6 +169,22 @@ describe('waiting', () => {
     expect(lease.remainingMs()).toBeLessThan(2820 - 550);
   });
 
+  test('a first packet that arrives when all is over does not become owner, also after a hand-over', async () => {
+    const { manager, clock, store, other, memory } = bench();
+    for (const handsOver of [false, true]) {
+      store.once('acquire', { request: 20_000 });
+      const acquired = manager.acquire('r', { wait: '10s' });
+      await clock.advanceAsync(1000);
+      const lease = await acquired;
+      if (handsOver) await (await other().adopt(await lease.handOver())).release();
+      else await lease.release();
+      // Another tenure, so that the record no longer names the leaseId.
+      await (await other().acquire('r')).release();
+      await clock.advanceAsync(25_000);
+      expect(await memory.read('r', { timeoutMs: 10 })).toMatchObject({ state: 'free' });
+    }
+  });
+
   test('with the store out of reach for the whole wait it is unavailable, never busy', async () => {
     const { manager, clock, store } = bench();
     store.partition();
