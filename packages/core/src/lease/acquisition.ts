@@ -24,6 +24,7 @@ const LATE_GRANTS = 3;
 // Between two questions to a store that does not answer.
 const MIN_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 1000;
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export interface Granted {
   readonly leaseId: string;
@@ -60,6 +61,8 @@ export class Acquisition {
   /** A call of this leaseId has no answer. */
   #dirty = false;
   #stamp: Stamp | undefined;
+  /** The wait is over. */
+  #isOver = false;
 
   /** In place of `replaced`, if given, in one step while that is held. */
   constructor(context: Context, resource: string, settings: AcquireSettings, replaced: Tenure | undefined) {
@@ -147,7 +150,7 @@ export class Acquisition {
       }
 
       const leftMs = this.#deadlineMs - this.#context.clock.monotonicMs();
-      if (leftMs <= 0) {
+      if (this.#isOver || leftMs <= 0) {
         this.#withdraw();
         if (answer?.kind === 'failed') throw answer.error;
         if (refusal === undefined) throw this.#noAnswer();
@@ -276,8 +279,12 @@ export class Acquisition {
         sleeper.wake();
       };
     });
-    const timer =
-      waitMs > 0 && waitMs < Infinity ? clock.setTimer(waitMs, () => interrupt(), { ref: true }) : undefined;
+    const end = (): void => {
+      this.#isOver = true;
+      interrupt();
+    };
+    // What no timer can hold is looked at whenever the waiter wakes up.
+    const timer = waitMs > 0 && waitMs < MAX_TIMER_MS ? clock.setTimer(waitMs, end, { ref: true }) : undefined;
     waiting.add(interrupt);
     const stopListening = signal === undefined ? undefined : onAbort(signal, interrupt);
     return {

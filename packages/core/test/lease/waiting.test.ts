@@ -101,6 +101,18 @@ describe('waiting', () => {
     expect(clock.timers.filter(({ ref }) => ref)).toEqual([]);
   });
 
+  test('a wait of months has no timer of its own, and asks no more often than another', async () => {
+    const { manager, clock, store, other } = bench();
+    const holder = await other().acquire('r');
+    const waiting = manager.run('r', { wait: '90d' }, () => 'served');
+    await clock.advanceAsync(60_000);
+    expect(Math.max(...clock.timers.map(({ inMs }) => inMs))).toBeLessThan(10_000);
+    expect(store.calls.acquire).toBeLessThanOrEqual(62);
+    await holder.release();
+    await clock.advanceAsync(0);
+    expect(await waiting).toBe('served');
+  });
+
   test("the caller's signal ends it at once, also while the store is silent, and what is granted late is taken back", async () => {
     const { manager, clock, store, memory } = bench();
     const first = await manager.acquire('r');
