@@ -63,6 +63,7 @@ export class Acquisition {
   #stamp: Stamp | undefined;
   /** The wait is over. */
   #isOver = false;
+  #interrupted: () => void = () => {};
 
   /** In place of `replaced`, if given, in one step while that is held. */
   constructor(context: Context, resource: string, settings: AcquireSettings, replaced: Tenure | undefined) {
@@ -76,42 +77,48 @@ export class Acquisition {
 
   async run(): Promise<Granted | Refusal> {
     const { settings, store, clock, engine } = this.#context;
+    const { waitMs, signal, timing } = this.#settings;
     if (settings.quarantine && store.server === undefined) await store.connect();
-    if (this.#settings.waitMs === 0 && this.#settings.signal === undefined) return this.#askUntilAnswered();
+    if (waitMs === 0 && signal === undefined) return this.#askUntilAnswered();
     const sleeper = new Sleeper(clock);
-    const interruption = this.#interruption(sleeper);
+    const stopListening = this.#listenForEnd(sleeper);
     try {
-      if (this.#settings.waitMs > 0) {
+      if (waitMs > 0) {
         // Not for longer than a call: a store that is out of reach is for the call to say.
-        const listening = within(clock, engine.mailbox.open(), this.#settings.timing.callTimeoutMs);
-        await Promise.race([listening, interruption.happens]);
+        await this.#interruptible(within(clock, engine.mailbox.open(), timing.callTimeoutMs));
       }
-      return await this.#askUntilAnswered(sleeper, interruption.happens);
+      return await this.#askUntilAnswered(sleeper);
     } finally {
-      interruption.end();
+      stopListening();
       sleeper.end();
       engine.waiters.delete(this.#leaseId);
     }
   }
 
   /** Without a sleeper nothing ends it from outside: its one call has a deadline. */
-  async #askUntilAnswered(sleeper?: Sleeper, interrupted?: Promise<undefined>): Promise<Granted | Refusal> {
+  async #askUntilAnswered(sleeper?: Sleeper): Promise<Granted | Refusal> {
     const { waitMs } = this.#settings;
     let refusal: Refusal | undefined;
+    let failure: LeaseholdError | undefined;
     let pauseMs = MIN_PAUSE_MS;
     let late = 0;
     for (;;) {
       this.#checkEnded();
+      if (this.#isOver) return this.#giveUp(refusal, failure);
       sleeper?.forget();
       if (waitMs > 0 && sleeper !== undefined) this.#context.engine.waiters.set(this.#leaseId, sleeper);
-      const answer = await (interrupted === undefined ? this.#ask() : Promise.race([this.#ask(), interrupted]));
+      const answer = await (sleeper === undefined ? this.#ask() : this.#interruptible(this.#ask()));
       if (answer === undefined) this.#checkEnded();
       else if (answer.kind === 'failed') {
         if (waitMs === 0 || !LeaseholdError.is(answer.error, 'STORE_UNAVAILABLE')) {
           this.#withdraw();
           throw answer.error;
         }
-      } else pauseMs = MIN_PAUSE_MS;
+        failure = answer.error;
+      } else {
+        failure = undefined;
+        pauseMs = MIN_PAUSE_MS;
+      }
 
       switch (answer?.kind) {
         case 'granted': {
@@ -150,16 +157,33 @@ export class Acquisition {
       }
 
       const leftMs = this.#deadlineMs - this.#context.clock.monotonicMs();
-      if (this.#isOver || leftMs <= 0) {
-        this.#withdraw();
-        if (answer?.kind === 'failed') throw answer.error;
-        if (refusal === undefined) throw this.#noAnswer();
-        return refusal;
-      }
+      if (this.#isOver || leftMs <= 0) return this.#giveUp(refusal, failure);
       const pause = answer === undefined ? 0 : this.#pause(answer, pauseMs);
-      if (answer?.kind === 'failed') pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS);
-      await Promise.race([sleeper?.sleep(Math.min(pause, leftMs)), interrupted]);
+      if (failure !== undefined) pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS);
+      await sleeper?.sleep(Math.min(pause, leftMs));
     }
+  }
+
+  /** At the end of the wait: the last answer counts, busy or none. */
+  #giveUp(refusal: Refusal | undefined, failure: LeaseholdError | undefined): Refusal {
+    this.#withdraw();
+    if (failure !== undefined) throw failure;
+    if (refusal !== undefined) return refusal;
+    throw new StoreUnavailableError(`${this.#context.store.description} gave no answer within wait`, {
+      resource: this.#resource,
+      mayHaveRun: this.#dirty,
+    });
+  }
+
+  /**
+   * What the work comes to, or undefined if something ends the acquisition before. A promise for each question, because
+   * one that lives as long as the wait would keep something of every question that was raced against it.
+   */
+  #interruptible<T>(work: Promise<T>): Promise<T | undefined> {
+    return new Promise((resolve, reject) => {
+      this.#interrupted = () => resolve(undefined);
+      work.then(resolve, reject);
+    });
   }
 
   /** How long until asking again can help, if nobody says otherwise. */
@@ -252,13 +276,6 @@ export class Acquisition {
     );
   }
 
-  #noAnswer(): StoreUnavailableError {
-    return new StoreUnavailableError(`${this.#context.store.description} gave no answer within wait`, {
-      resource: this.#resource,
-      mayHaveRun: this.#dirty,
-    });
-  }
-
   /** Throws if the caller's signal or the manager's close has ended it. */
   #checkEnded(): void {
     const { signal, waitMs } = this.#settings;
@@ -268,17 +285,14 @@ export class Acquisition {
     throw waitMs > 0 ? new RunCancelledError(this.#resource, 'shutdown') : new ManagerClosedError(this.#resource);
   }
 
-  /** `happens` resolves when there is something to see: the caller's signal, the manager's close, the end of the wait. */
-  #interruption(sleeper: Sleeper): { readonly happens: Promise<undefined>; readonly end: () => void } {
+  /** The caller's signal, the manager's close, the end of the wait: whatever is awaited then is left. */
+  #listenForEnd(sleeper: Sleeper): () => void {
     const { clock, waiting } = this.#context;
     const { signal, waitMs } = this.#settings;
-    let interrupt = (): void => {};
-    const happens = new Promise<undefined>((resolve) => {
-      interrupt = () => {
-        resolve(undefined);
-        sleeper.wake();
-      };
-    });
+    const interrupt = (): void => {
+      this.#interrupted();
+      sleeper.wake();
+    };
     const end = (): void => {
       this.#isOver = true;
       interrupt();
@@ -287,13 +301,10 @@ export class Acquisition {
     const timer = waitMs > 0 && waitMs < MAX_TIMER_MS ? clock.setTimer(waitMs, end, { ref: true }) : undefined;
     waiting.add(interrupt);
     const stopListening = signal === undefined ? undefined : onAbort(signal, interrupt);
-    return {
-      happens,
-      end: () => {
-        timer?.clear();
-        waiting.delete(interrupt);
-        stopListening?.();
-      },
+    return () => {
+      timer?.clear();
+      waiting.delete(interrupt);
+      stopListening?.();
     };
   }
 }
