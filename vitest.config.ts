@@ -20,6 +20,9 @@ export default defineConfig({
           ...shared,
           name: 'unit', // no service
           include: ['packages/*/test/**/*.test.ts'],
+          // Their clock stands still, so they may share the cores.
+          maxWorkers: '100%',
+          sequence: { groupOrder: 0 },
         },
       },
       {
@@ -32,6 +35,7 @@ export default defineConfig({
           exclude: ['test/packaging/**', '**/node_modules/**'],
           globalSetup: ['test/support/global-setup.ts'],
           setupFiles: ['test/support/setup.ts'],
+          sequence: { groupOrder: 1 },
         },
       },
       {
@@ -42,7 +46,7 @@ export default defineConfig({
           name: 'packaging', // what users install. It keeps every core busy, so it comes after the tests that watch the time
           include: ['test/packaging/**/*.test.ts'],
           setupFiles: ['test/support/setup.ts'],
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 2 },
         },
       },
     ],
