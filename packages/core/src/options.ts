@@ -234,6 +234,14 @@ const acquireSchema = z.strictObject({
   detached: z.boolean('must be true or false').optional(),
 });
 
+export const historySchema: z.ZodType<{ limit?: number | undefined }> = z.strictObject({
+  limit: z.number('must be a number').int('must be a whole number').min(1, 'must be 1 or more').optional(),
+});
+
+export const runsSchema: z.ZodType<{ resource?: string | undefined }> = z.strictObject({
+  resource: z.string('must be a string').optional(),
+});
+
 const revokeSchema = z.strictObject({
   leaseId: z.string('must be a string').min(1, 'must not be empty').optional(),
   operator: z.string('must be a string').max(256, 'must be at most 256 characters').optional(),

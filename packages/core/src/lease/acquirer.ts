@@ -4,11 +4,11 @@ import {
   LeaseholdError,
   ManagerClosedError,
   ReentrantAcquireError,
-  RunCancelledError,
 } from '../errors.ts';
 import type { Fence } from '../fence/fence.ts';
 import { qualify } from '../names.ts';
 import type { AcquireSettings } from '../options.ts';
+import { throwIfAborted } from './aborted.ts';
 import { Acquisition, type Granted } from './acquisition.ts';
 import type { Context } from './context.ts';
 import { currentScope } from './current.ts';
@@ -19,10 +19,6 @@ import { TIMED_OUT, within } from './within.ts';
 
 export function isRefusal(value: Tenure | Refusal): value is Refusal {
   return !(value instanceof Tenure);
-}
-
-function throwIfAborted(resource: string, signal: AbortSignal | undefined): void {
-  if (signal?.aborted === true) throw new RunCancelledError(resource, 'caller', undefined, signal.reason);
 }
 
 /** Brings an acquisition from the first question to a tenure whose fences are activated, or to a refusal. */

@@ -63,6 +63,8 @@ export class Acquisition {
   #stamp: Stamp | undefined;
   /** The wait is over. */
   #isOver = false;
+  /** The first question has been answered, or has failed. */
+  #wasAsked = false;
   #interrupted: () => void = () => {};
 
   /** In place of `replaced`, if given, in one step while that is held. */
@@ -85,7 +87,8 @@ export class Acquisition {
     try {
       if (waitMs > 0) {
         // Not for longer than a call: a store that is out of reach is for the call to say.
-        await this.#interruptible(within(clock, engine.mailbox.open(), timing.callTimeoutMs));
+        const forMs = Math.min(timing.callTimeoutMs, waitMs);
+        await this.#interruptible(within(clock, engine.mailbox.open(), forMs));
       }
       return await this.#askUntilAnswered(sleeper);
     } finally {
@@ -104,10 +107,12 @@ export class Acquisition {
     let late = 0;
     for (;;) {
       this.#checkEnded();
-      if (this.#isOver) return this.#giveUp(refusal, failure);
+      // However short the wait, the store is asked once.
+      if (this.#isOver && this.#wasAsked) return this.#giveUp(refusal, failure);
       sleeper?.forget();
       if (waitMs > 0 && sleeper !== undefined) this.#context.engine.waiters.set(this.#leaseId, sleeper);
       const answer = await (sleeper === undefined ? this.#ask() : this.#interruptible(this.#ask()));
+      this.#wasAsked = true;
       if (answer === undefined) this.#checkEnded();
       else if (answer.kind === 'failed') {
         if (waitMs === 0 || !LeaseholdError.is(answer.error, 'STORE_UNAVAILABLE')) {
@@ -295,7 +300,8 @@ export class Acquisition {
     };
     const end = (): void => {
       this.#isOver = true;
-      interrupt();
+      // The first answer is waited for: it has a deadline of its own.
+      if (this.#wasAsked) interrupt();
     };
     // What no timer can hold is looked at whenever the waiter wakes up.
     const timer = waitMs > 0 && waitMs < MAX_TIMER_MS ? clock.setTimer(waitMs, end, { ref: true }) : undefined;

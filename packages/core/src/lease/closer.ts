@@ -64,7 +64,7 @@ export class Closer {
   #sayWhatIsWaitedFor(): void {
     const { settings, tenures, clock } = this.#context;
     settings.logger.info({ unsettled: this.#unsettled() }, 'closing: these were told to end and are waited for');
-    const forgotten = [...tenures].filter(({ inBody }) => !inBody);
+    const forgotten = [...tenures].filter(({ inBody, releasing }) => !inBody && releasing === undefined);
     if (forgotten.length === 0) return;
     const { resource, startedMs } = forgotten[0] as Tenure;
     const others = forgotten.length > 1 ? ` and ${forgotten.length - 1} more` : '';

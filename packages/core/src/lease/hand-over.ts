@@ -14,10 +14,20 @@ import { newLeaseId } from './lease-id.ts';
 import type { Tenure } from './tenure.ts';
 import type { Ticket } from './ticket.ts';
 import { elapsedMs, trustedMs, type Stamp } from './term.ts';
+import { throwIfAborted } from './aborted.ts';
 import { withdraw } from './withdraw.ts';
+import { within } from './within.ts';
 
-// An answer that was lost is asked for once more, with the same leaseId: the adoption may have happened.
-const TRIES = 2;
+// An answer that was lost is asked for again, with the same leaseId: the adoption may have happened.
+const TRIES = 3;
+
+function unanswered(resource: string, cause: LeaseholdError): StoreUnavailableError {
+  return new StoreUnavailableError('the adoption has no answer, and was taken back', {
+    resource,
+    mayHaveRun: true,
+    cause,
+  });
+}
 
 /** Leases that change hands. */
 export class HandOver {
@@ -32,7 +42,8 @@ export class HandOver {
     const { store, engine, tenures } = this.#context;
     const { resource, grant, timing, job } = tenure;
     tenure.assertHeld();
-    if (tenure.cancellation?.reason === 'revoked') throw tenure.cancellation;
+    // Revoked, or held for as long as it may be: it is to end, in any hands.
+    if (tenure.final && tenure.cancellation !== undefined) throw tenure.cancellation;
     const item = { resource, leaseId: grant.leaseId, ttlMs: timing.ttlMs };
     let verdict: ExtendVerdict | undefined;
     let failure: LeaseholdError | undefined;
@@ -81,6 +92,7 @@ export class HandOver {
     const { resource } = ticket;
     const { timing } = settings;
     if (closing) throw new ManagerClosedError(resource);
+    throwIfAborted(resource, settings.signal);
     const leaseId = newLeaseId();
     let stamp: Stamp | undefined;
     let reply: AdoptReply | undefined;
@@ -104,11 +116,13 @@ export class HandOver {
       } catch (error) {
         const failure = failureOf(error, resource);
         dirty ||= mayHaveRun(failure);
-        if (tries < TRIES && mayHaveRun(failure)) continue;
-        if (dirty) {
-          withdraw(this.#context, { resource, leaseId, job: ticket.job, dirty: true }, timing);
+        if (!dirty) throw failure;
+        if (tries === TRIES) {
+          withdraw(this.#context, { resource, leaseId, job: ticket.job, dirty }, timing);
+          throw mayHaveRun(failure) ? failure : unanswered(resource, failure);
         }
-        throw failure;
+        // The answer was lost with the connection: the next one is under way.
+        await this.#reconnection(timing.callTimeoutMs / 2);
       }
     }
     switch (reply.kind) {
@@ -116,13 +130,15 @@ export class HandOver {
         const sent = stamp ?? engine.ownerClock.stamp();
         const { fencingToken, remainingMs } = reply;
         const window = trustedMs(Math.min(timing.ttlMs, remainingMs), timing);
-        if (window > elapsedMs(engine.ownerClock.since(sent)) && !this.#context.closing) {
+        const isWanted = !this.#context.closing && settings.signal?.aborted !== true;
+        if (window > elapsedMs(engine.ownerClock.since(sent)) && isWanted) {
           if (ticket.dirty === true) {
             withdraw(this.#context, { resource, leaseId: ticket.leaseId, job: undefined, dirty: true }, timing);
           }
           return { leaseId, fencingToken, remainingMs, stamp: sent, dirty };
         }
         withdraw(this.#context, { resource, leaseId, job: ticket.job, dirty: false }, timing);
+        throwIfAborted(resource, settings.signal);
         if (this.#context.closing) throw new ManagerClosedError(resource);
         break;
       }
@@ -135,6 +151,14 @@ export class HandOver {
         break;
     }
     throw this.#lost(ticket, 'expired');
+  }
+
+  /** Resolves when the store can be reached again, or after `forMs`. */
+  async #reconnection(forMs: number): Promise<void> {
+    let stop = (): void => {};
+    const again = new Promise<void>((resolve) => (stop = this.#context.store.onReconnect(resolve)));
+    await within(this.#context.clock, again, forMs);
+    stop();
   }
 
   #lost(ticket: Ticket, reason: LeaseLostError['reason']): LeaseLostError {

@@ -11,8 +11,11 @@ import { ManagerEmitter } from '../events.ts';
 import {
   parseAcquireOptions,
   parseCloseOptions,
+  historySchema,
   parseManagerOptions,
+  parseOptions,
   parseRevokeOptions,
+  runsSchema,
   type AcquireOptions,
   type AcquireSettings,
   type AdoptOptions,
@@ -229,15 +232,14 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
   async history(resource: string, options: { readonly limit?: number } = {}): Promise<readonly HistoryEntry[]> {
     this.#checkOpen(resource);
     const { store, settings } = this.#context;
-    const { limit = 64 } = options;
-    if (!Number.isSafeInteger(limit) || limit < 1) throw new ConfigError('limit', `is ${limit}: must be 1 or more`);
+    const { limit = 64 } = parseOptions(historySchema, options);
     const events = await store.history(resource, limit, { timeoutMs: settings.timing.callTimeoutMs });
     return events.map(describeEvent);
   }
 
   /** The last tick of a job and the one before it, the newest first. The resource defaults to the job's name. */
   async runs(job: string, options: { readonly resource?: string } = {}): Promise<readonly TickInfo[]> {
-    const { resource = job } = options;
+    const { resource = job } = parseOptions(runsSchema, options);
     this.#checkOpen(resource);
     const { store, settings } = this.#context;
     store.checkName('job', job);

@@ -54,6 +54,8 @@ export class RedisConnection {
   #opening: Opening | undefined;
   /** Counts physical connections, so that what belongs to an earlier one is known. */
   #epoch = 0;
+  /** It was told to give its socket up, and has not done so yet. */
+  #isDropping = false;
   #lastError: unknown;
   /** Whether somebody was told that the store is out of reach. */
   #wasMissed = false;
@@ -297,11 +299,17 @@ export class RedisConnection {
     );
     own.on(
       'ready',
-      mine(() => void this.#check(own, ++this.#epoch, () => handshake?.clear())),
+      mine(() => {
+        this.#isDropping = false;
+        void this.#check(own, ++this.#epoch, () => handshake?.clear());
+      }),
     );
     own.on('close', () => {
       handshake?.clear();
-      mine(() => this.#closed())();
+      mine(() => {
+        this.#isDropping = false;
+        this.#closed();
+      })();
     });
   }
 
@@ -369,7 +377,9 @@ export class RedisConnection {
 
   /** Gives this physical connection up; the client makes another one. */
   #drop(error: unknown): void {
-    if (this.#own === undefined || this.#state === 'closed') return;
+    if (this.#own === undefined || this.#state === 'closed' || this.#isDropping) return;
+    // Dozens of calls may expire at once, on one socket.
+    this.#isDropping = true;
     this.#lastError = error;
     this.#closed();
     this.#own.disconnect(true);

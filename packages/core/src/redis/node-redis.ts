@@ -122,7 +122,11 @@ class Own extends EventEmitter implements OwnClient {
     client.on('error', gone);
     client.on('connect', () => this.#client === client && this.emit('connect'));
     return client.connect().then(() => {
-      if (this.#client !== client) return;
+      if (this.#client !== client) {
+        // Given up while it was connecting: only now is there a socket to destroy.
+        destroy(client);
+        return;
+      }
       this.#failures = 0;
       this.emit('ready');
     }, gone);
@@ -168,7 +172,10 @@ function earOf(client: NodeRedisClient, hear: (channel: string, message: string)
   client.on('error', over);
   return {
     onClose: (each) => void listeners.push(each),
-    connect: async () => void (await client.connect()),
+    async connect() {
+      await client.connect();
+      if (isOver) destroy(client);
+    },
     disconnect: over,
     subscribe: (channel) => client.subscribe(channel, listener),
     unsubscribe: (channel) => client.unsubscribe(channel, listener),

@@ -197,6 +197,17 @@ describe('waiting', () => {
     }
   });
 
+  test('however short, the store is asked once: free is granted, held is a timeout', async () => {
+    const { manager, clock, store } = bench();
+    store.set('acquire', { request: 200 });
+    const free = manager.acquire('r', { wait: 1 });
+    await clock.advanceAsync(250);
+    expect((await free).isHeld()).toBe(true);
+    const held = outcomeOf(manager.acquire('r', { wait: 1 }));
+    await clock.advanceAsync(250);
+    expect(await held).toMatchObject({ reason: { code: 'ACQUIRE_TIMEOUT' } });
+  });
+
   test('with the store out of reach for the whole wait it is unavailable, never busy', async () => {
     const { manager, clock, store } = bench();
     store.partition();
@@ -344,14 +355,56 @@ describe('a hand-over', () => {
     expect(await lease.release()).toBe('released');
   });
 
-  test('whose answer is lost is asked for again with the same leaseId', async () => {
+  test('whose answer is lost is asked for again with the same leaseId, also after a reconnection', async () => {
     const { manager, clock, store, other } = bench();
+    for (const name of ['lost', 'reset']) {
+      const ticket = await (await other().acquire(name)).handOver();
+      const calls = store.calls.adopt;
+      store.once(
+        'adopt',
+        name === 'lost' ? { reply: 'lost' } : { reply: new StoreUnavailableError('reset', { mayHaveRun: true }) },
+      );
+      const adopted = manager.adopt(ticket);
+      await clock.advanceAsync(name === 'lost' ? 1200 : 10);
+      store.reconnect();
+      await clock.advanceAsync(0);
+      expect((await adopted).isHeld()).toBe(true);
+      expect(store.calls.adopt - calls).toBe(2);
+    }
+  });
+
+  test('that stays without an answer is taken back, and may have been carried out', async () => {
+    const { manager, clock, store, other, memory } = bench();
     const ticket = await (await other().acquire('r')).handOver();
-    store.once('adopt', { reply: 'lost' });
-    const adopted = manager.adopt(ticket);
-    await clock.advanceAsync(700);
-    expect((await adopted).isHeld()).toBe(true);
-    expect(store.calls.adopt).toBe(2);
+    store.once('adopt', { reply: new StoreUnavailableError('reset', { mayHaveRun: true }) });
+    store.set('adopt', { reply: new StoreUnavailableError('down', { mayHaveRun: false }) });
+    const outcome = outcomeOf(manager.adopt(ticket));
+    await clock.advanceAsync(2000);
+    expect(await outcome).toMatchObject({ reason: { code: 'STORE_UNAVAILABLE', mayHaveRun: true } });
+    expect(await memory.read('r', { timeoutMs: 10 })).toMatchObject({ state: 'free' });
+  });
+
+  test('heeds the signal of the adopter', async () => {
+    const { manager, clock, store, other, memory } = bench();
+    const first = await (await other().acquire('r')).handOver();
+    const aborted = { signal: AbortSignal.abort() };
+    expect(await outcomeOf(manager.adopt(first, aborted))).toMatchObject({ reason: { code: 'RUN_CANCELLED' } });
+    expect(store.calls.adopt).toBe(0);
+    const controller = new AbortController();
+    store.once('adopt', { reply: 300 });
+    const late = outcomeOf(manager.adopt(first, { signal: controller.signal }));
+    await clock.advanceAsync(100);
+    controller.abort();
+    await clock.advanceAsync(300);
+    expect(await late).toMatchObject({ reason: { code: 'RUN_CANCELLED', reason: 'caller' } });
+    expect(await memory.read('r', { timeoutMs: 10 })).toMatchObject({ state: 'free' });
+  });
+
+  test('of a lease that is to end is refused', async () => {
+    const { manager, clock } = bench();
+    const lease = await manager.acquire('r', { maxHold: '5s' });
+    await clock.advanceAsync(5100);
+    expect(await outcomeOf(lease.handOver())).toMatchObject({ reason: { code: 'RUN_CANCELLED', reason: 'max-hold' } });
   });
 
   test('takes a ticket and nothing else', async () => {
@@ -383,6 +436,9 @@ describe('reading', () => {
     expect(Object.fromEntries(states)).toEqual({ held: 'held', free: 'free' });
     expect((await manager.history('free')).map(({ event }) => event)).toEqual(['released', 'acquired']);
     expect(await manager.history('never')).toEqual([]);
+    for (const bad of [null, { limits: 1 }, { limit: '5' }, { limit: 0 }]) {
+      expect(await outcomeOf(manager.history('free', bad as never))).toMatchObject({ reason: { code: 'CONFIG' } });
+    }
     const at = clock.wallMs();
     await manager.run('nightly', { tick: { job: 'nightly', at } }, () => 1);
     await clock.advanceAsync(1000);
