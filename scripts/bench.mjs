@@ -13,7 +13,7 @@ await command(async (stopping) => {
   const { redis } = await ensure(['redis'], { step });
   const folder = join(root, 'test/bench');
   const wanted = process.argv[2] ?? '';
-  // The helpers beside them start nothing when run.
+  // What lies beside them starts nothing when run.
   const names = readdirSync(folder).filter((name) => name.endsWith('.bench.ts') && name.includes(wanted));
   if (names.length === 0) throw new Error(`no benchmark is called ${wanted}`);
   for (const name of names) {

@@ -45,3 +45,13 @@ export const tickKey = (record: string, job: string): string => `${record}:tick:
 
 /** Where a Redis fence keeps the highest grant of a qualified name. */
 export const fenceKey = (qualified: string): string => `leasehold-fence:{${encodeName(qualified)}}`;
+
+/**
+ * The beginning of a call that may touch all of a resource: the script, the number of its keys, and the keys in the order
+ * that every such script has them, the tick of `job` last if there is one.
+ */
+export function callOnResource(sha: string, record: string, job: string | undefined): string[] {
+  const keys = [record, queueKey(record), waitersKey(record), parkedKey(record), logKey(record)];
+  if (job !== undefined) keys.push(tickKey(record, job));
+  return [sha, String(keys.length), ...keys];
+}

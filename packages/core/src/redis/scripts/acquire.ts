@@ -1,5 +1,5 @@
 import type { AcquireReply, AcquireRequest } from '../../store/store.ts';
-import { logKey, parkedKey, queueKey, tickKey, waitersKey } from '../keys.ts';
+import { callOnResource } from '../keys.ts';
 import { MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
 import { EFFECTS, FRESH_ONLY, IN_RANGE, keptEvents, note, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
 import { fieldsOf, foreign, grantOf, numberAt, type Fields } from './reply.ts';
@@ -149,16 +149,7 @@ export const acquireScript: Script = script('acquire', lua);
 /** `record` is the key of the resource's record. */
 export function acquireArgs(record: string, request: AcquireRequest): ScriptArgs {
   const { tick } = request;
-  const args = [
-    acquireScript.sha,
-    tick === undefined ? '5' : '6',
-    record,
-    queueKey(record),
-    waitersKey(record),
-    parkedKey(record),
-    logKey(record),
-  ];
-  if (tick !== undefined) args.push(tickKey(record, tick.job));
+  const args = callOnResource(acquireScript.sha, record, tick?.job);
   args.push(
     request.leaseId,
     request.owner.line,

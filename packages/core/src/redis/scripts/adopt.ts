@@ -1,5 +1,5 @@
 import type { AdoptReply, AdoptRequest } from '../../store/store.ts';
-import { logKey, parkedKey, queueKey, tickKey, waitersKey } from '../keys.ts';
+import { callOnResource } from '../keys.ts';
 import { MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
 import { EFFECTS, FRESH_ONLY, IN_RANGE, keptEvents, note, ownerOnly, RECORD, TICK } from './lua.ts';
 import { fieldsOf, foreign, grantOf, isLossReason, numberAt } from './reply.ts';
@@ -45,16 +45,7 @@ export const adoptScript: Script = script('adopt', lua);
 
 export function adoptArgs(record: string, request: AdoptRequest): ScriptArgs {
   const { job } = request;
-  const args = [
-    adoptScript.sha,
-    job === undefined ? '5' : '6',
-    record,
-    queueKey(record),
-    waitersKey(record),
-    parkedKey(record),
-    logKey(record),
-  ];
-  if (job !== undefined) args.push(tickKey(record, job));
+  const args = callOnResource(adoptScript.sha, record, job);
   args.push(
     request.leaseId,
     request.owner.line,

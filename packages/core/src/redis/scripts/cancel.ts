@@ -1,5 +1,5 @@
 import type { CancelReply, CancelRequest } from '../../store/store.ts';
-import { logKey, parkedKey, queueKey, tickKey, waitersKey } from '../keys.ts';
+import { callOnResource } from '../keys.ts';
 import { MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
 import { EFFECTS, END_TENURE, END_TICK, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
 import { fieldsOf, foreign } from './reply.ts';
@@ -44,16 +44,7 @@ export const cancelScript: Script = script('cancel', lua);
 
 export function cancelArgs(record: string, request: CancelRequest): ScriptArgs {
   const { job } = request;
-  const args = [
-    cancelScript.sha,
-    job === undefined ? '5' : '6',
-    record,
-    queueKey(record),
-    waitersKey(record),
-    parkedKey(record),
-    logKey(record),
-  ];
-  if (job !== undefined) args.push(tickKey(record, job));
+  const args = callOnResource(cancelScript.sha, record, job);
   args.push(request.leaseId, request.outcome, String(request.floor), request.history, String(request.tombstoneMs));
   return args;
 }

@@ -1,5 +1,5 @@
 import type { ReleaseReply, ReleaseRequest } from '../../store/store.ts';
-import { logKey, parkedKey, queueKey, tickKey, waitersKey } from '../keys.ts';
+import { callOnResource } from '../keys.ts';
 import { MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
 import { EFFECTS, END_TENURE, END_TICK, ownerOnly, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
 import { fieldsOf, foreign, isLossReason } from './reply.ts';
@@ -23,16 +23,7 @@ export const releaseScript: Script = script('release', lua);
 
 export function releaseArgs(record: string, request: ReleaseRequest): ScriptArgs {
   const { job } = request;
-  const args = [
-    releaseScript.sha,
-    job === undefined ? '5' : '6',
-    record,
-    queueKey(record),
-    waitersKey(record),
-    parkedKey(record),
-    logKey(record),
-  ];
-  if (job !== undefined) args.push(tickKey(record, job));
+  const args = callOnResource(releaseScript.sha, record, job);
   args.push(request.leaseId, request.outcome, String(request.floor), request.history);
   return args;
 }
