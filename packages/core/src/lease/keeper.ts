@@ -94,7 +94,10 @@ export class Keeper {
     }
   }
 
-  async #extend(batch: Tenure[]): Promise<void> {
+  async #extend(due: readonly Tenure[]): Promise<void> {
+    // A later batch leaves a turn of the loop later: nothing is extended once its release has begun.
+    const batch = due.filter(({ live }) => live);
+    if (batch.length === 0) return;
     const items: ExtendItem[] = [];
     let timeoutMs = Infinity;
     for (const { resource, grant, timing } of batch) {

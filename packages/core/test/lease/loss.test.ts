@@ -329,6 +329,26 @@ describe('releases that go wrong', () => {
     expect(store.calls.extend).toBe(0);
   });
 
+  test('nor in a later batch that was due before', async () => {
+    const { manager, store, clock } = bench();
+    const leases = await Promise.all(Array.from({ length: 1200 }, (_, index) => manager.acquire(`r${index}`)));
+    const extended: string[] = [];
+    const extend = store.extend.bind(store);
+    store.extend = (items, call) => {
+      extended.push(...items.map(({ leaseId }) => leaseId));
+      return extend(items, call);
+    };
+    const first = store.next('extend', 'sent');
+    const passed = clock.advanceAsync(REFRESH_MS);
+    await first;
+    const last = leases.find(({ leaseId }) => !extended.includes(leaseId)) as Lease;
+    const released = last.release();
+    await passed;
+    expect(await released).toBe('released');
+    expect(extended).toHaveLength(1199);
+    expect(extended).not.toContain(last.leaseId);
+  });
+
   test('an extend under way when the release begins revives nothing', async () => {
     const { lease, store, clock, memory } = await held();
     store.once('extend', { request: 400 });
