@@ -10,6 +10,8 @@ const shared = {
   hookTimeout: 60_000,
 } as const;
 
+const sideBySide = ['test/{postgres,http,conditional,recipes}/**/*.test.ts'];
+
 export default defineConfig({
   test: {
     projects: [
@@ -32,7 +34,7 @@ export default defineConfig({
           ...shared,
           name: 'services', // one private Redis and one private PostgreSQL, shared by all files
           include: ['test/**/*.test.ts'],
-          exclude: ['test/packaging/**', '**/node_modules/**'],
+          exclude: [...sideBySide, 'test/packaging/**', '**/node_modules/**'],
           globalSetup: ['test/support/global-setup.ts'],
           setupFiles: ['test/support/setup.ts'],
           sequence: { groupOrder: 1 },
@@ -43,10 +45,23 @@ export default defineConfig({
         ssr: { resolve: { conditions } },
         test: {
           ...shared,
+          name: 'fences', // on the same kind of services, but their time is not watched: the files run side by side
+          include: sideBySide,
+          globalSetup: ['test/support/global-setup.ts'],
+          setupFiles: ['test/support/setup.ts'],
+          maxWorkers: 2,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        resolve: { conditions },
+        ssr: { resolve: { conditions } },
+        test: {
+          ...shared,
           name: 'packaging', // what users install. It keeps every core busy, so it comes after the tests that watch the time
           include: ['test/packaging/**/*.test.ts'],
           setupFiles: ['test/support/setup.ts'],
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 3 },
         },
       },
     ],

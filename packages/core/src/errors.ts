@@ -309,16 +309,26 @@ export function findStale(error: unknown): StaleTokenError | undefined {
   return LeaseholdError.find(error, 'STALE_TOKEN') as StaleTokenError | undefined;
 }
 
-/** A fence gave no answer, or could not give one. */
+/**
+ * A fence gave no answer, or could not give one. `outcome` tells what became of a write: `not-written` is certain, and stays
+ * so; `unknown` means that it may have been carried out, or may still be.
+ */
 export class FenceUnavailableError extends LeaseholdError {
   readonly fence: string;
+  readonly outcome: 'not-written' | 'unknown';
 
-  constructor(resource: string, fence: string, detail: string, cause?: unknown) {
-    super('FENCE_UNAVAILABLE', `fence ${fence}: ${detail}; the run was not started or the write is unconfirmed`, {
-      resource,
-      cause,
-    });
+  constructor(
+    resource: string,
+    fence: string,
+    detail: string,
+    cause?: unknown,
+    outcome: 'not-written' | 'unknown' = 'unknown',
+  ) {
+    const consequence =
+      outcome === 'unknown' ? 'the run was not started or the write is unconfirmed' : 'nothing was written';
+    super('FENCE_UNAVAILABLE', `fence ${fence}: ${detail}; ${consequence}`, { resource, cause });
     this.fence = fence;
+    this.outcome = outcome;
   }
 }
 

@@ -118,6 +118,12 @@ export function checkQualified(resource: unknown): void {
   throw new ConfigError('resource', `is ${show(resource)}: must be a qualified name, <namespace>/<resource>`);
 }
 
+/** Throws `ConfigError` unless it can be a fencing token, for `seal`. */
+export function checkToken(fencingToken: unknown): void {
+  if (Number.isSafeInteger(fencingToken) && (fencingToken as number) >= 1) return;
+  throw new ConfigError('fencingToken', `is ${show(fencingToken)}: must be a fencing token, a safe integer above 0`);
+}
+
 /** Tells the lease that a fence refused it, if `error` says so and there is a lease; returns `error` for rethrowing. */
 export function reportRefusal(grant: Grant | Holding, error: unknown): unknown {
   const stale = findStale(error);

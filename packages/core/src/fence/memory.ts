@@ -4,6 +4,7 @@ import { ConfigError, StaleTokenError, TokenOutOfRangeError } from '../errors.ts
 import {
   checkBody,
   checkQualified,
+  checkToken,
   admits,
   grantForWrite,
   grantOf,
@@ -108,9 +109,7 @@ export class MemoryFence implements Fence<MemoryTx> {
 
   async seal(resource: string, fencingToken: number): Promise<void> {
     checkQualified(resource);
-    if (!Number.isSafeInteger(fencingToken) || fencingToken < 1) {
-      throw new ConfigError('fencingToken', `${fencingToken} is not a fencing token: a safe integer above 0`);
-    }
+    checkToken(fencingToken);
     this.#checkRange(resource, fencingToken);
     const highest = this.#highest.get(resource);
     if (highest !== undefined && highest.fencingToken > fencingToken) return;

@@ -10,6 +10,7 @@ import {
 import {
   checkBody,
   checkQualified,
+  checkToken,
   grantForWrite,
   grantOf,
   reportRefusal,
@@ -150,9 +151,7 @@ export class RedisFence implements Fence<RedisTx> {
 
   async seal(resource: string, fencingToken: number): Promise<void> {
     checkQualified(resource);
-    if (!Number.isSafeInteger(fencingToken) || fencingToken < 1) {
-      throw new ConfigError('fencingToken', `${fencingToken} is not a fencing token: a safe integer above 0`);
-    }
+    checkToken(fencingToken);
     const reply = await this.#run(sealScript, sealArgs(this.#key(resource), fencingToken), resource);
     if (reply[0] !== 'sealed') throw this.#refusal(reply, resource, fencingToken);
   }
