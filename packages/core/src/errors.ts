@@ -4,8 +4,10 @@
  * nothing else of an error: `CODE resource: what happened; what to do`.
  */
 
+import { LeaseholdError } from './leasehold-error.ts';
 import type { BusyReason, CancelReason, Holder, LossReason, TickReason } from './reasons.ts';
 
+export { LeaseholdError, type ErrorDetails } from './leasehold-error.ts';
 export type { BusyReason, CancelReason, Holder, LossReason, TickReason };
 
 /** The stable codes. Compare with `LeaseholdError.is(error, code)`, which also looks through `cause`. */
@@ -25,69 +27,11 @@ export type ErrorCode =
   | 'FENCE_NOT_ACTIVATED'
   | 'FENCE_UNAVAILABLE'
   | 'FENCED_COMMAND'
+  | 'FENCING_HEADER'
   | 'STORE_UNAVAILABLE'
   | 'STORE_AUTH'
   | 'STORE_VERSION'
   | 'FOREIGN_KEY';
-
-export interface ErrorDetails {
-  readonly resource?: string | undefined;
-  readonly fencingToken?: number | undefined;
-  readonly cause?: unknown;
-}
-
-// A registered symbol, so that errors of a second installed copy of this package are recognised as well.
-const brand = Symbol.for('leasehold.error');
-
-/** Base of all errors. `message` begins with the code. */
-export class LeaseholdError extends Error {
-  readonly code: ErrorCode;
-  /** The resource as the caller named it, when the error is about one. */
-  readonly resource: string | undefined;
-  readonly fencingToken: number | undefined;
-
-  constructor(code: ErrorCode, detail: string, details: ErrorDetails = {}) {
-    const subject = details.resource === undefined ? code : `${code} ${details.resource}`;
-    super(`${subject}: ${detail}`, details.cause === undefined ? undefined : { cause: details.cause });
-    this.name = new.target.name;
-    this.code = code;
-    this.resource = details.resource;
-    this.fencingToken = details.fencingToken;
-    Object.defineProperty(this, brand, { value: true });
-  }
-
-  /**
-   * Whether `error`, or an error in its chain of `cause`, is a Leasehold error (of this code, if one is given; an
-   * `ACQUIRE_TIMEOUT` is a `RESOURCE_BUSY` as well). Works across two installed copies of the package and through wrappers
-   * such as those of ORMs.
-   */
-  static is(error: unknown, code?: ErrorCode): boolean {
-    return LeaseholdError.find(error, code) !== undefined;
-  }
-
-  /** The Leasehold error that `is` found. */
-  static find(error: unknown, code?: ErrorCode): LeaseholdError | undefined {
-    try {
-      const seen = new Set<unknown>();
-      for (let at = error; at instanceof Error && !seen.has(at); at = at.cause) {
-        seen.add(at);
-        if (!(brand in at)) continue;
-        const found = at as unknown as LeaseholdError;
-        const isTimeout = code === 'RESOURCE_BUSY' && found.code === 'ACQUIRE_TIMEOUT';
-        if (code === undefined || found.code === code || isTimeout) return found;
-      }
-    } catch {
-      // Anything can be thrown: a proxy, an error whose cause is a getter that throws. Whatever it is, it is none of ours.
-    }
-    return undefined;
-  }
-
-  /** `error` itself, if it is a Leasehold error; what it was caused by does not count. */
-  static of(error: unknown): LeaseholdError | undefined {
-    const found = LeaseholdError.find(error);
-    return found === error ? found : undefined;
-  }
-}
 
 /** An option, a name or a combination of options that cannot work. Names the option, the value and the rule. */
 export class ConfigError extends LeaseholdError {
@@ -347,6 +291,25 @@ export class FencedCommandError extends LeaseholdError {
     );
     this.fence = fence;
     this.index = index;
+  }
+}
+
+/**
+ * A request without the `Fencing-*` headers of a grant that its route accepts. No fence was asked.
+ * `resource` is what the route names.
+ */
+export class FencingHeaderError extends LeaseholdError {
+  /** What to answer: 428 if all are missing, 401 for a signature, 400 for everything else. */
+  readonly status: 400 | 401 | 428;
+  readonly reason: 'missing' | 'incomplete' | 'malformed' | 'duplicated' | 'other-resource' | 'signature';
+  /** The header at fault. */
+  readonly header: string;
+
+  constructor(resource: string, reason: FencingHeaderError['reason'], header: string, detail: string) {
+    super('FENCING_HEADER', `${header} ${detail}; no fence was asked`, { resource });
+    this.status = reason === 'missing' ? 428 : reason === 'signature' ? 401 : 400;
+    this.reason = reason;
+    this.header = header;
   }
 }
 
