@@ -10,7 +10,7 @@ const shared = {
   hookTimeout: 60_000,
 } as const;
 
-const sideBySide = ['test/{postgres,http,conditional,recipes}/**/*.test.ts'];
+const sideBySide = ['test/{conformance,postgres,http,conditional,recipes}/**/*.test.ts'];
 
 export default defineConfig({
   test: {
@@ -45,11 +45,11 @@ export default defineConfig({
         ssr: { resolve: { conditions } },
         test: {
           ...shared,
-          name: 'fences', // on the same kind of services, but their time is not watched: the files run side by side
+          name: 'fences', // their time is not watched so closely that two files could not share the cores
           include: sideBySide,
           globalSetup: ['test/support/global-setup.ts'],
           setupFiles: ['test/support/setup.ts'],
-          maxWorkers: 2,
+          maxWorkers: 3, // they wait more than they compute
           sequence: { groupOrder: 2 },
         },
       },
