@@ -1,3 +1,5 @@
+import { isError } from './thrown.ts';
+
 /** Ends one run early: what asks for it is gathered in one native signal, whose reason is always an `Error`. */
 export class Cancellation {
   readonly #controller = new AbortController();
@@ -22,7 +24,7 @@ export class Cancellation {
   /** `worker.cancelJob` gives a text or nothing; thrown as it is, a text would be recorded as the failure "null". */
   cancel(reason: unknown): void {
     const why = typeof reason === 'string' ? reason : 'no reason given';
-    this.#controller.abort(reason instanceof Error ? reason : new Error(`the job was cancelled: ${why}`));
+    this.#controller.abort(isError(reason) ? reason : new Error(`the job was cancelled: ${why}`));
   }
 
   end(): void {

@@ -1,7 +1,8 @@
 import type { Holder, LeaseholdError, LeaseLostError } from '@leasehold/core';
 import type { Job, Worker } from 'bullmq';
 import type { LeasedJob } from './options.ts';
-import type { RunObserver } from './run.ts';
+import type { RunObserver } from './runner.ts';
+import { asError, propertyOf } from './thrown.ts';
 
 /** The events of a leased worker, beside BullMQ's. */
 export interface LeaseEvents {
@@ -14,6 +15,11 @@ export interface LeaseEvents {
   leaseBusy: (job: Job, holder: Holder | null, remainingMs: number) => void;
   /** Once for each run that lost its lease. When the processor has settled, the job is put back. */
   leaseLost: (job: LeasedJob, error: LeaseLostError) => void;
+  /**
+   * The processor had not settled `abandonAfter` after its signal was aborted, with `reason`: its slot is free, its job is
+   * put back (or as `whenLost` says), its lease runs out.
+   */
+  leaseAbandoned: (job: LeasedJob, reason: Error) => void;
 }
 
 declare module 'bullmq' {
@@ -21,6 +27,7 @@ declare module 'bullmq' {
   // for both. Option types are left alone: a plain Worker would accept `lease` and ignore it.
   interface IoredisListener extends LeaseEvents {}
 }
+
 /** The worker's events. What a listener throws or rejects with goes to `error`; neither the run nor the others notice. */
 export class WorkerEvents implements RunObserver {
   readonly #worker: Worker;
@@ -41,6 +48,10 @@ export class WorkerEvents implements RunObserver {
     this.#announce('leaseLost', job, error);
   }
 
+  abandoned(job: LeasedJob, reason: Error): void {
+    this.#announce('leaseAbandoned', job, reason);
+  }
+
   troubled(error: LeaseholdError): void {
     this.#fail(error);
   }
@@ -49,7 +60,9 @@ export class WorkerEvents implements RunObserver {
     for (const listener of this.#worker.rawListeners(event)) {
       try {
         const result: unknown = (listener as (...args: unknown[]) => unknown).apply(this.#worker, args);
-        if (result instanceof Promise) result.catch((error: unknown) => this.#fail(error));
+        if (typeof propertyOf(result, 'then') === 'function') {
+          Promise.resolve(result).catch((error: unknown) => this.#fail(error));
+        }
       } catch (error) {
         this.#fail(error);
       }
@@ -58,6 +71,6 @@ export class WorkerEvents implements RunObserver {
 
   /** BullMQ's own emit survives an `error` that nobody listens to. */
   #fail(error: unknown): void {
-    this.#worker.emit('error', error instanceof Error ? error : new Error(String(error)));
+    this.#worker.emit('error', asError(error));
   }
 }

@@ -8,5 +8,8 @@ export type {
   LeasedWorkerOptions,
   LeaseOptions,
   ResourceOption,
+  SkippedResult,
+  WhenBusy,
+  WhenLost,
 } from './options.ts';
 export { withLease, type LeasedWorkerClass, type WithLeaseOptions, type WorkerClass } from './with-lease.ts';

@@ -1,9 +1,10 @@
 import { ConfigError } from '@leasehold/core';
 import type { Job } from 'bullmq';
 import { parseLeaseOptions, type LeasedOptions, type LeasedProcessor } from './options.ts';
-import { Runs, type RunObserver } from './run.ts';
+import { Runs } from './run.ts';
+import type { RunObserver } from './runner.ts';
 
-const nobody: RunObserver = { acquired() {}, busy() {}, lost() {}, troubled() {} };
+const nobody: RunObserver = { acquired() {}, busy() {}, lost() {}, abandoned() {}, troubled() {} };
 const never: AbortSignal = new AbortController().signal;
 
 /**
@@ -17,6 +18,9 @@ export function leased<D = any, R = any, N extends string = string>(
   processor: LeasedProcessor<D, R, N>,
   options: LeasedOptions<D, R, N>,
 ): (job: Job<D, R, N>, token?: string, signal?: AbortSignal) => Promise<R> {
+  for (const option of ['scope', 'grace'] as const) {
+    if (option in Object(options)) throw new ConfigError(`options.${option}`, 'is an option of LeasedWorker alone');
+  }
   const settings = parseLeaseOptions(options, 'options');
   const { manager } = settings;
   if (manager === undefined)

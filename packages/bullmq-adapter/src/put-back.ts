@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DelayedError, type Job } from 'bullmq';
+import { propertyOf } from './thrown.ts';
 
 const FIRST_DELAY_MS = 100;
 const GROWTH = 1.5;
@@ -41,27 +42,9 @@ export async function putBack(job: Job, token: string, forMs: number, why: unkno
       break;
     } catch (error) {
       const pauseMs = RETRY_PAUSES_MS[tries];
-      if (NOT_OURS.has((error as { readonly code?: unknown }).code) || pauseMs === undefined) throw why;
+      if (NOT_OURS.has(propertyOf(error, 'code')) || pauseMs === undefined) throw why;
       await sleep(pauseMs);
     }
   }
   throw new DelayedError();
-}
-
-const CONTROL_NAMES: ReadonlySet<string> = new Set([
-  'DelayedError',
-  'WaitingError',
-  'WaitingChildrenError',
-  'RateLimitError',
-  'UnrecoverableError',
-]);
-
-/** Whether a processor told BullMQ what to do with the job. By name, as BullMQ does: there may be two copies of it. */
-export function isControlError(error: unknown): boolean {
-  try {
-    return error instanceof Error && (CONTROL_NAMES.has(error.name) || error.message === 'bullmq:rateLimitExceeded');
-  } catch {
-    // Anything can be thrown, also what cannot be looked at.
-    return false;
-  }
 }

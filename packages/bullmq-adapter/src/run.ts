@@ -5,7 +5,6 @@ import {
   type AcquireOptions,
   type BusyReason,
   type ConfigError,
-  type Holder,
   type Lease,
   type LeaseManager,
   type RunCancelledError,
@@ -13,8 +12,10 @@ import {
 import type { Job } from 'bullmq';
 import { Cancellation } from './cancellation.ts';
 import type { LeasedJob, LeaseSettings, ResourceOption } from './options.ts';
-import { delayMs, isControlError, putBack } from './put-back.ts';
+import { delayMs, putBack } from './put-back.ts';
 import { resourceOf, unrecoverable } from './resource.ts';
+import type { Body, JobRunner, RunObserver } from './runner.ts';
+import { asError, causesOf, codeOf, isControlError, propertyOf } from './thrown.ts';
 
 /** For how long a job keeps its slot while the lease store does not answer. */
 const STORE_PATIENCE_MS = 30_000;
@@ -22,18 +23,6 @@ const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 2000;
 /** How long a job rests that could not run through no fault of its own. */
 const OUTAGE_DELAY_MS = 5000;
-
-/** What a run tells its worker. Must not throw. */
-export interface RunObserver {
-  acquired(job: LeasedJob): void;
-  busy(job: Job, holder: Holder | null, remainingMs: number): void;
-  lost(job: LeasedJob, error: LeaseLostError): void;
-  /** A job was put back because of this. */
-  troubled(error: LeaseholdError): void;
-}
-
-/** Runs the processor, the job's lease in place, under the signal given. */
-export type Body<R> = (signal: AbortSignal) => Promise<R> | R;
 
 /** One job in one process, from its start to what BullMQ is told of it. */
 interface Run<R> {
@@ -53,7 +42,7 @@ type Outcome<R> =
   | { readonly putBack: unknown; readonly forMs: number };
 
 /** Runs jobs under leases, for one worker or one wrapped processor. */
-export class Runs {
+export class Runs implements JobRunner {
   readonly #manager: LeaseManager;
   readonly #resource: ResourceOption;
   readonly #acquire: AcquireOptions;
@@ -61,6 +50,8 @@ export class Runs {
   readonly #closing: AbortSignal;
   /** A set for each job id: BullMQ may start a job again while its earlier run still goes on. */
   readonly #live = new Map<string, Set<Cancellation>>();
+  readonly #all = new Set<Cancellation>();
+  readonly #idle = new Set<() => void>();
 
   /** `closing` aborts when no time is to be spent on waiting any more. */
   constructor(manager: LeaseManager, settings: LeaseSettings, observer: RunObserver, closing: AbortSignal) {
@@ -78,19 +69,32 @@ export class Runs {
    * lease was lost and the job could not be put back.
    */
   async run<R>(job: Job, token: string, outer: AbortSignal | undefined, body: Body<R>): Promise<R> {
-    const resource = resourceOf(this.#resource, job);
     const cancellation = new Cancellation(outer);
     const leave = this.#enter(job.id, cancellation);
     try {
+      const resource = resourceOf(this.#resource, job);
       if (resource === null) return await body(cancellation.signal);
       return await this.#settle({ job, token, resource, cancellation, body, lease: undefined, lossAnnounced: false });
+    } catch (error) {
+      throw asError(error);
     } finally {
       leave();
       cancellation.end();
     }
   }
 
-  /** BullMQ could not renew its own lock of these jobs: somebody else may run them now. It tells nobody by itself. */
+  get live(): number {
+    return this.#all.size;
+  }
+
+  async idle(): Promise<void> {
+    if (this.#all.size > 0) await new Promise<void>((resolve) => this.#idle.add(resolve));
+  }
+
+  cancelAll(reason: Error): void {
+    for (const cancellation of this.#all) cancellation.cancel(reason);
+  }
+
   lockRenewalFailed(jobIds: readonly string[]): void {
     for (const id of jobIds) {
       for (const cancellation of this.#live.get(id) ?? []) {
@@ -100,12 +104,16 @@ export class Runs {
   }
 
   #enter(id: string | undefined, cancellation: Cancellation): () => void {
-    if (id === undefined) return () => {};
-    const live = this.#live.get(id) ?? new Set();
-    this.#live.set(id, live.add(cancellation));
+    this.#all.add(cancellation);
+    const live = this.#live.get(id ?? '') ?? new Set();
+    this.#live.set(id ?? '', live.add(cancellation));
     return () => {
       live.delete(cancellation);
-      if (live.size === 0) this.#live.delete(id);
+      if (live.size === 0) this.#live.delete(id ?? '');
+      this.#all.delete(cancellation);
+      if (this.#all.size > 0) return;
+      for (const resolve of this.#idle) resolve();
+      this.#idle.clear();
     };
   }
 
@@ -196,7 +204,7 @@ export class Runs {
     const reason: unknown = lease.signal.reason;
     const shutdown = codeOf(reason) === 'RUN_CANCELLED' && (reason as RunCancelledError).reason === 'shutdown';
     // A process that goes away is no failure of the job.
-    if (shutdown && causes(error).includes(reason)) return { putBack: error, forMs: delayMs(run.job, Infinity) };
+    if (shutdown && causesOf(error).includes(reason)) return { putBack: error, forMs: delayMs(run.job, Infinity) };
     throw error;
   }
 
@@ -219,20 +227,6 @@ function withLeaseProperty(job: Job, lease: Lease): LeasedJob {
   return Object.defineProperty(job, 'lease', { value: lease, configurable: true }) as LeasedJob;
 }
 
-/** The code of a Leasehold error itself, not of one among its causes. */
-function codeOf(error: unknown): LeaseholdError['code'] | undefined {
-  return LeaseholdError.is(error) ? (error as Partial<LeaseholdError>).code : undefined;
-}
-
-/** The error and what it was made from, as timers, `fetch` and clients of databases do. */
-function causes(error: unknown): readonly unknown[] {
-  const chain: unknown[] = [error];
-  for (let at = error; at instanceof Error && at.cause !== undefined && !chain.includes(at.cause); at = at.cause) {
-    chain.push(at.cause);
-  }
-  return chain;
-}
-
 /**
  * The loss that ended a run: the manager's word; or a fence's, which the manager has not heard when the write was given the
  * bare grant.
@@ -240,11 +234,12 @@ function causes(error: unknown): readonly unknown[] {
 function lossOf(resource: string, lease: Lease, error: unknown): LeaseLostError | undefined {
   const { leaseId, fencingToken } = lease;
   if (codeOf(error) === 'LEASE_LOST' && (error as LeaseLostError).leaseId === leaseId) return error as LeaseLostError;
+  // By its fields: what a fence said in another process or thread comes without its class.
   const isStale = (at: unknown): boolean =>
-    codeOf(at) === 'STALE_TOKEN' &&
-    (at as LeaseholdError).resource === lease.grant.resource &&
-    (at as LeaseholdError).fencingToken === fencingToken;
-  if (isControlError(error) || !causes(error).some(isStale)) return undefined;
+    propertyOf(at, 'code') === 'STALE_TOKEN' &&
+    propertyOf(at, 'resource') === lease.grant.resource &&
+    propertyOf(at, 'fencingToken') === fencingToken;
+  if (isControlError(error) || !causesOf(error).some(isStale)) return undefined;
   return new LeaseLostError(resource, { reason: 'fenced', leaseId, fencingToken, settled: { error }, cause: error });
 }
 

@@ -2,8 +2,9 @@ import { ConfigError, type LeaseManager } from '@leasehold/core';
 import type { Job, Worker, WorkerOptions } from 'bullmq';
 import { shareManager } from './default-manager.ts';
 import { WorkerEvents } from './events.ts';
-import { parseLeaseOptions, type LeasedProcessor, type LeasedWorkerOptions } from './options.ts';
+import { parseLeaseOptions, type LeasedProcessor, type LeasedWorkerOptions, type LeaseSettings } from './options.ts';
 import { Runs } from './run.ts';
+import type { JobRunner } from './runner.ts';
 
 /** Any class that behaves as BullMQ's Worker: BullMQ 5 or 6, of another backend, or somebody's subclass. */
 export type WorkerClass = new (...args: any[]) => { close(force?: boolean): Promise<void> };
@@ -38,7 +39,7 @@ export function withLease<Base extends WorkerClass>(
   const AnyWorker = base as unknown as new (...args: any[]) => Worker;
 
   return class extends AnyWorker {
-    readonly #runs: Runs;
+    readonly #runner: JobRunner;
     readonly #leaveManager: (force: boolean) => Promise<void>;
     #closed: Promise<void> | undefined;
 
@@ -53,7 +54,7 @@ export function withLease<Base extends WorkerClass>(
       // Everything that can be refused is refused before BullMQ opens connections and starts.
       const settings = parseLeaseOptions(lease, 'lease');
       checkProcessor(processor);
-      checkOptions(options);
+      checkOptions(options, settings);
       const own = settings.manager ?? defaults.manager;
       const shared = own === undefined ? shareManager(options.connection) : undefined;
       const manager = own ?? (shared as NonNullable<typeof shared>).manager;
@@ -64,12 +65,12 @@ export function withLease<Base extends WorkerClass>(
       const closing = new AbortController();
       this.on('closing', () => closing.abort());
       this.#leaveManager = shared?.join() ?? (() => Promise.resolve());
-      this.#runs = new Runs(manager, settings, new WorkerEvents(this), closing.signal);
-      this.on('lockRenewalFailed', (jobIds) => this.#runs.lockRenewalFailed(jobIds));
+      this.#runner = runnerOf(settings, manager, this, closing.signal);
+      this.on('lockRenewalFailed', (jobIds) => this.#runner.lockRenewalFailed(jobIds));
     }
 
     protected override callProcessJob(job: Job, token: string, signal?: AbortSignal): Promise<unknown> {
-      return this.#runs.run(job, token, signal, (ours) => super.callProcessJob(job, token, ours));
+      return this.#runner.run(job, token, signal, (ours) => super.callProcessJob(job, token, ours));
     }
 
     /**
@@ -90,6 +91,18 @@ export function withLease<Base extends WorkerClass>(
   } as unknown as LeasedWorkerClass<InstanceType<Base>>;
 }
 
+/** `closing` aborts when the worker begins to close. */
+function runnerOf(settings: LeaseSettings, manager: LeaseManager, worker: Worker, closing: AbortSignal): JobRunner {
+  const observer = new WorkerEvents(worker);
+  switch (settings.scope) {
+    case 'job':
+      return new Runs(manager, settings, observer, closing);
+    case 'worker':
+      // Refused before.
+      throw new ConfigError('lease.scope', "is 'worker'");
+  }
+}
+
 function checkProcessor(processor: unknown): asserts processor is LeasedProcessor {
   if (typeof processor === 'function') return;
   if (typeof processor === 'string' || processor instanceof URL) {
@@ -101,11 +114,12 @@ function checkProcessor(processor: unknown): asserts processor is LeasedProcesso
   throw new ConfigError('processor', 'is missing; jobs that are fetched by hand do not run under a lease');
 }
 
-function checkOptions(options: Partial<WorkerOptions>): void {
-  if (options.maxStartedAttempts === undefined) return;
+function checkOptions({ maxStartedAttempts }: Partial<WorkerOptions>, { scope, whenBusy }: LeaseSettings): void {
+  if (scope === 'worker') throw new ConfigError('lease.scope', "is 'worker': not yet here; use 'job'");
+  if (maxStartedAttempts === undefined || whenBusy !== 'delay') return;
   throw new ConfigError(
     'maxStartedAttempts',
-    'counts each time a busy job is put back, so it would fail jobs that never ran; use attempts, which counts runs',
+    "counts each time a busy job is put back, so it would fail jobs that never ran; use attempts, which counts runs, or another whenBusy than 'delay'",
   );
 }
 

@@ -26,7 +26,13 @@ describe('options of a LeasedWorker', () => {
     ['lease.fences', { lease: { resource: 'reports', fences: {} } }],
     ['lease.fences.0', { lease: { resource: 'reports', fences: [{}] } }],
     ['lease.activate', { lease: { resource: 'reports', activate: 'never' } }],
-    ['lease.whenBusy', { lease: { resource: 'reports', whenBusy: 'delay' } }],
+    ['lease.scope', { lease: { resource: 'reports', scope: 'queue' } }],
+    ['lease.whenBusy', { lease: { resource: 'reports', whenBusy: 'wait' } }],
+    ['lease.whenLost', { lease: { resource: 'reports', whenLost: 'ignore' } }],
+    ['lease.abandonAfter', { lease: { resource: 'reports', abandonAfter: -1 } }],
+    ['lease.grace', { lease: { resource: 'reports', grace: '10' } }],
+    ['lease.resource', { lease: { resource: () => 'reports', scope: 'worker' } }],
+    ['lease.whenBusy', { lease: { resource: 'reports', scope: 'worker', whenBusy: 'delay' } }],
     ['maxStartedAttempts', { lease: { resource: 'reports' }, maxStartedAttempts: 3 }],
   ])('refuses %s', (option, options) => {
     expect(make(options)).toThrow(expect.objectContaining({ code: 'CONFIG', option }));
@@ -74,8 +80,10 @@ describe('leased', () => {
     expect(make({ resource: 'reports' })).toThrow(
       expect.objectContaining({ code: 'CONFIG', option: 'options.manager' }),
     );
-    expect(make({ resource: 'reports', manager, fence: [] })).toThrow(
-      expect.objectContaining({ code: 'CONFIG', option: 'options.fence' }),
-    );
+    for (const other of ['fence', 'scope', 'grace']) {
+      expect(make({ resource: 'reports', manager, [other]: [] })).toThrow(
+        expect.objectContaining({ code: 'CONFIG', option: `options.${other}` }),
+      );
+    }
   });
 });

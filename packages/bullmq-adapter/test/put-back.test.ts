@@ -1,6 +1,6 @@
-import { DelayedError, RateLimitError, UnrecoverableError, WaitingChildrenError, WaitingError } from 'bullmq';
+import { DelayedError } from 'bullmq';
 import { describe, expect, it } from 'vitest';
-import { delayMs, isControlError, putBack } from '../src/put-back.ts';
+import { delayMs, putBack } from '../src/put-back.ts';
 import { bullError, fakeJob } from './fake-job.ts';
 
 const middle = (): number => 0.5;
@@ -69,23 +69,5 @@ describe('putBack', () => {
     job.refusals.push(...Array.from({ length: 5 }, () => new Error('OOM')));
     const busy = new Error('busy');
     await expect(putBack(job, 'lock', 200, busy)).rejects.toBe(busy);
-  });
-});
-
-describe('isControlError', () => {
-  it('knows what BullMQ knows, by name', () => {
-    class DelayedErrorOfAnotherCopy extends Error {
-      override name = 'DelayedError';
-    }
-    const errors = [
-      new DelayedError(),
-      new WaitingError(),
-      new WaitingChildrenError(),
-      new RateLimitError(),
-      new UnrecoverableError('no'),
-      new DelayedErrorOfAnotherCopy(),
-    ];
-    for (const error of errors) expect(isControlError(error)).toBe(true);
-    for (const other of [new Error('no'), undefined, 'DelayedError']) expect(isControlError(other)).toBe(false);
   });
 });

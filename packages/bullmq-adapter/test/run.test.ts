@@ -12,7 +12,8 @@ import { FaultyStore } from '@leasehold/core/testing';
 import { DelayedError, UnrecoverableError } from 'bullmq';
 import { describe, expect, it } from 'vitest';
 import { parseLeaseOptions, type LeasedJob, type LeaseOptions } from '../src/options.ts';
-import { Runs, type Body, type RunObserver } from '../src/run.ts';
+import { Runs } from '../src/run.ts';
+import type { Body, RunObserver } from '../src/runner.ts';
 import { bullError, fakeJob, type FakeJob } from './fake-job.ts';
 
 function setUp(options: Partial<LeaseOptions> = {}) {
@@ -24,6 +25,7 @@ function setUp(options: Partial<LeaseOptions> = {}) {
     acquired: (job) => heard.push(`acquired ${job.lease.fencingToken > 0}`),
     busy: (_, holder) => heard.push(`busy ${holder !== null}`),
     lost: (_, error) => heard.push(`lost ${error.reason}`),
+    abandoned: (_, reason) => heard.push(`abandoned ${reason.message}`),
     troubled: (error) => heard.push(`troubled ${error.code}`),
   };
   const settings = parseLeaseOptions({ resource: 'reports', ...options }, 'lease');

@@ -1,0 +1,34 @@
+import type { Holder, LeaseholdError, LeaseLostError } from '@leasehold/core';
+import type { Job } from 'bullmq';
+import type { LeasedJob } from './options.ts';
+
+/** Runs the processor, the job's lease in place, under the signal given. */
+export type Body<R> = (signal: AbortSignal) => Promise<R> | R;
+
+/** What a run tells its worker. Must not throw. */
+export interface RunObserver {
+  acquired(job: LeasedJob): void;
+  busy(job: Job, holder: Holder | null, remainingMs: number): void;
+  lost(job: LeasedJob, error: LeaseLostError): void;
+  /** Its slot was given back while the processor goes on; `reason` is what its signal was aborted with. */
+  abandoned(job: LeasedJob, reason: Error): void;
+  /** A job was put back because of this. */
+  troubled(error: LeaseholdError): void;
+}
+
+/** Stands between BullMQ and the processor of one worker: what has a lease, when, and what becomes of the job. */
+export interface JobRunner {
+  /**
+   * From the start of a job to what BullMQ is told of it: resolves with the job's result, or rejects with what BullMQ is to
+   * do with it, always an error that BullMQ can read. `token` is BullMQ's lock of the job, `outer` its signal for it.
+   */
+  run<R>(job: Job, token: string, outer: AbortSignal | undefined, body: Body<R>): Promise<R>;
+  /** BullMQ could not renew its own lock of these jobs: somebody else may run them now. It tells nobody by itself. */
+  lockRenewalFailed(jobIds: readonly string[]): void;
+  /** Aborts every live run with this. */
+  cancelAll(reason: Error): void;
+  /** How many runs have begun and not yet ended; one whose slot was given back has ended. */
+  readonly live: number;
+  /** Resolves when no run is live. */
+  idle(): Promise<void>;
+}
