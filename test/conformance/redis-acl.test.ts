@@ -35,7 +35,9 @@ describeLeaseStore(
 );
 
 describeFence('Redis with the smallest rights', async () => {
-  await allow(redisAcl('suite', 'fenced', { fence: true }), '~log:*', '+rpush', '+lrange');
+  // The suite has namespaces of its own.
+  const namespaces = ['suite-2', 'Suite'].map((namespace) => `~leasehold-fence:{${namespace}/*`);
+  await allow(redisAcl('suite', 'fenced', { fence: true }), ...namespaces, '~log:*', '+rpush', '+lrange');
   const client = await connectRedis(urlOf('fenced'));
   return {
     fence: redisFence(client),

@@ -1,5 +1,4 @@
-import { redisFence, type RedisTx } from '@leasehold/core/redis';
-import { describeFence, fenceCases, type FenceSubject } from '@leasehold/core/testing';
+import { redisFence } from '@leasehold/core/redis';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
@@ -38,28 +37,6 @@ const grant = async (more: { fencingToken?: number; leaseId?: string } = {}) => 
   ...more,
 });
 const stored = () => client.hgetall(`leasehold-fence:{${resource}}`);
-
-const { leftOut } = describeFence<RedisTx>('Redis', subject, ['second']);
-
-function subject(): FenceSubject<RedisTx> {
-  const others: Redis[] = [];
-  return {
-    fence: redisFence(client),
-    nowUs,
-    append: (tx, of, entry) => tx.call('RPUSH', `log:${of}`, entry),
-    entries: (of) => client.lrange(`log:${of}`, 0, -1),
-    second: async () => {
-      const other = await connectRedis(server.url);
-      others.push(other);
-      return redisFence(other);
-    },
-    close: async () => others.forEach((other) => other.disconnect()),
-  };
-}
-
-test('nothing is left out of the suite but what reads inside a write: replies come after the body', () => {
-  expect(leftOut).toEqual(fenceCases.filter(({ needs }) => needs.includes('count')).map(({ name }) => name));
-});
 
 describe('the fence itself', () => {
   test('is one hash without a TTL, even if somebody gave it one', async () => {

@@ -3,9 +3,20 @@ import { describe, test } from 'vitest';
 import { admissionCases } from './fence/admission.ts';
 import { atomicityCases } from './fence/atomicity.ts';
 import { FenceContext, type FenceCase, type FenceHook, type FenceSubject } from './fence/context.ts';
+import { crowdCases } from './fence/crowd.ts';
+import { faultCases } from './fence/faults.ts';
+import { nameCases } from './fence/names.ts';
+import { tokenCases } from './fence/tokens.ts';
 
 /** The contract of `Fence`, case by case. */
-export const fenceCases: readonly FenceCase[] = [...admissionCases, ...atomicityCases];
+export const fenceCases: readonly FenceCase[] = [
+  ...admissionCases,
+  ...tokenCases,
+  ...nameCases,
+  ...atomicityCases,
+  ...crowdCases,
+  ...faultCases,
+];
 
 /** Runs one case on a subject of its own. */
 export async function runFenceCase<Tx>(

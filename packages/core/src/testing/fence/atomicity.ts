@@ -87,9 +87,19 @@ export const atomicityCases: readonly FenceCase[] = [
     needs: [],
     async run(context) {
       const grant = await context.grant();
-      const write = settledOrStale(context.append(grant, 'before the seal'));
-      const [outcome] = await Promise.all([write, context.fence.seal(context.resource, grant.fencingToken)]);
+      let seal: Promise<readonly string[]> | undefined;
+      const write = settledOrStale(
+        context.fence.write(grant, async (tx) => {
+          await context.subject.append(tx, context.resource, 'before the seal');
+          // Not awaited here: a fence may let it wait for this write, or refuse this write.
+          seal = context.fence.seal(context.resource, grant.fencingToken).then(() => context.entries());
+          for (let pause = 0; pause < 5; pause++) await yieldOnce();
+        }),
+      );
+      while (seal === undefined) await yieldOnce();
+      const [outcome, atSeal] = await Promise.all([write, seal]);
       const written = outcome === 'written' ? ['before the seal'] : [];
+      expect(atSeal).toEqual(written);
       expect(await context.entries()).toEqual(written);
       await context.stale(context.append(grant, 'after the seal'), { fencingToken: grant.fencingToken, leaseId: null });
       expect(await context.entries()).toEqual(written);

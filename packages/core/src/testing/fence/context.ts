@@ -10,6 +10,15 @@ export interface FenceHooks<Tx> {
   second(): Promise<Fence<Tx>>;
   /** How many entries the log has, read inside a write. Not every fence can read there. */
   count(tx: Tx, resource: string): number | Promise<number>;
+  /** Arranges that the resource carries out the next write of `fence` and its answer is lost, as when a connection breaks. */
+  loseAnswer(): Promise<void>;
+  /** Arranges that the next write of `fence` never reaches the resource; where the commit goes apart, that one. */
+  loseRequest(): Promise<void>;
+  /**
+   * A write of `entry` in a process or over a connection of its own, which dies or stops for good when the guard has let it
+   * pass and the entry is on its way, before the commit. Resolves when it has come to that.
+   */
+  abandon(grant: Grant, entry: string): Promise<void>;
 }
 
 export type FenceHook = keyof FenceHooks<unknown>;
@@ -24,6 +33,10 @@ export interface FenceSubject<Tx> extends Partial<FenceHooks<Tx>> {
   nowUs(): number | Promise<number>;
   append(tx: Tx, resource: string, entry: string): unknown;
   entries(resource: string): Promise<readonly string[]>;
+  /** Set if a write whose answer or request was lost may be reported as `unknown`. By default the fence has to find out. */
+  readonly outcomeUnknown?: boolean | undefined;
+  /** For so long an abandoned write may hold up a later grant. @default 5000 */
+  readonly abandonedMs?: number | undefined;
   close(): Promise<void>;
 }
 
@@ -52,16 +65,29 @@ export class FenceContext<Tx> {
 
   /** The same words for another fence before the same data, and the same resource. */
   async second(): Promise<FenceContext<Tx>> {
-    const { second } = this.subject;
-    if (second === undefined) throw new Error('this case does not say that it needs second');
-    const context = new FenceContext({ ...this.subject, fence: await second.call(this.subject) });
-    return Object.assign(context, { resource: this.resource });
+    const fence = await this.#hook('second')();
+    return Object.assign(new FenceContext({ ...this.subject, fence }), { resource: this.resource });
+  }
+
+  /** The same words for another resource. */
+  of(resource: string): FenceContext<Tx> {
+    return Object.assign(new FenceContext(this.subject), { resource });
   }
 
   count(tx: Tx): number | Promise<number> {
-    const { count } = this.subject;
-    if (count === undefined) throw new Error('this case does not say that it needs count');
-    return count.call(this.subject, tx, this.resource);
+    return this.#hook('count')(tx, this.resource);
+  }
+
+  loseAnswer(): Promise<void> {
+    return this.#hook('loseAnswer')();
+  }
+
+  loseRequest(): Promise<void> {
+    return this.#hook('loseRequest')();
+  }
+
+  abandon(grant: Grant, entry: string): Promise<void> {
+    return this.#hook('abandon')(grant, entry);
   }
 
   /** A grant later than all before it, as the store would give it. */
@@ -111,5 +137,11 @@ export class FenceContext<Tx> {
     const error = (await this.refused('STALE_TOKEN', work)) as StaleTokenError;
     const { fencingToken, leaseId } = highest;
     expect(error).toMatchObject({ resource: this.resource, highest: { fencingToken, leaseId } });
+  }
+
+  #hook<Name extends FenceHook>(name: Name): FenceHooks<Tx>[Name] {
+    const hook = this.subject[name];
+    if (hook === undefined) throw new Error(`this case does not say that it needs ${name}`);
+    return hook.bind(this.subject) as FenceHooks<Tx>[Name];
   }
 }
