@@ -1,0 +1,65 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { ConfigError } from '../errors.ts';
+import type { Grant } from '../fence/fence.ts';
+
+/** A place in a queue. */
+interface Place {
+  /** When all before it have ended. */
+  readonly ready: Promise<void>;
+  end(): void;
+}
+
+/** Queues by name, in the memory of this process. */
+export class Queues {
+  readonly #last = new Map<string, Promise<void>>();
+
+  take(name: string): Place {
+    const ready = this.#last.get(name) ?? Promise.resolve();
+    let end = (): void => {};
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    // Also for those behind one that has left early, everybody before it has ended first.
+    const last = ready.then(() => ended);
+    this.#last.set(name, last);
+    void last.then(() => {
+      if (this.#last.get(name) === last) this.#last.delete(name);
+    });
+    return { ready, end };
+  }
+}
+
+interface Running {
+  readonly name: string;
+  readonly around: Running | undefined;
+  isOver: boolean;
+}
+
+/**
+ * Lets the writes of one grant run one after the other within this process, so that none of them has to do its work
+ * again for a sibling's sake. A newer grant never waits for an older one's body.
+ */
+export class Turns {
+  readonly #queues = new Queues();
+  /** The write that this code runs in. */
+  readonly #inside = new AsyncLocalStorage<Running>();
+
+  /** Rejects with `ConfigError` inside a write of the same grant, which would wait for itself. */
+  async run<T>({ resource, fencingToken, leaseId }: Grant, write: () => Promise<T>): Promise<T> {
+    const name = `${fencingToken} ${leaseId} ${resource}`;
+    const around = this.#inside.getStore();
+    for (let at = around; at !== undefined; at = at.around) {
+      if (at.name !== name || at.isOver) continue;
+      throw new ConfigError('write', 'inside a write of the same lease would wait for it; use the tx of that write');
+    }
+    const place = this.#queues.take(name);
+    await place.ready;
+    const running: Running = { name, around, isOver: false };
+    try {
+      return await this.#inside.run(running, write);
+    } finally {
+      running.isOver = true;
+      place.end();
+    }
+  }
+}
