@@ -1,1 +1,7 @@
-export {};
+export { postgresFence, PostgresFence, type PostgresFenceOptions } from './fence.ts';
+export { installSchema } from './install.ts';
+export { schemaSql, type SchemaOptions } from './schema.ts';
+export type { PostgresClient, TxOf } from './client.ts';
+export type { PgPool, PgPoolClient } from './pg.ts';
+export type { PGliteLike } from './pglite.ts';
+export type { PostgresJs } from './postgres-js.ts';

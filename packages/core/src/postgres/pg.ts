@@ -1,0 +1,173 @@
+import type { Clock } from '../clock.ts';
+import { NoAnswer, within } from './deadline.ts';
+import { ALONE, rowOf, type Driver, type Ended, type Row, type Work } from './driver.ts';
+
+interface PgResult {
+  readonly command?: string;
+  readonly rows: readonly unknown[];
+}
+
+/** What the fence uses of a client that a pool of `pg` has lent out. */
+export interface PgPoolClient {
+  query(text: string): Promise<unknown>;
+  release(destroy?: Error | boolean): void;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  removeListener(event: 'error', listener: (error: Error) => void): unknown;
+}
+
+/** A pool of `pg`, or of its shape. */
+export interface PgPool {
+  connect(): Promise<PgPoolClient>;
+}
+
+/** A client for as long as it is ours. */
+class Lent<Tx extends PgPoolClient> {
+  readonly client: Tx;
+  /** What ended the connection. Without a listener a client whose session was ended would end the process. */
+  lost: Error | undefined;
+  readonly #onError = (error: Error): void => {
+    this.lost ??= error;
+  };
+
+  constructor(client: Tx) {
+    this.client = client;
+    client.on('error', this.#onError);
+  }
+
+  async query(text: string, what: string, withinMs: number, clock: Clock): Promise<PgResult> {
+    const answer = await within(this.client.query(text), what, withinMs, clock);
+    // One result for each statement.
+    return (Array.isArray(answer) ? answer.at(-1) : answer) as PgResult;
+  }
+
+  /** Gives the client back. With an error it is closed, which rolls back whatever is open. */
+  release(error?: unknown): void {
+    const because = this.lost ?? error;
+    this.client.release(because === undefined ? undefined : because instanceof Error ? because : true);
+    this.client.removeListener('error', this.#onError);
+  }
+}
+
+export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
+  readonly #pool: PgPool;
+  readonly #clock: Clock;
+
+  constructor(pool: PgPool, clock: Clock) {
+    this.#pool = pool;
+    this.#clock = clock;
+  }
+
+  async ask(sql: string, withinMs: number): Promise<Row> {
+    const untilMs = this.#clock.monotonicMs() + withinMs;
+    const lent = await this.#borrow(withinMs);
+    try {
+      const leftMs = Math.max(1, untilMs - this.#clock.monotonicMs());
+      const { rows } = await lent.query(ALONE + sql, 'the statement', Math.ceil(leftMs), this.#clock);
+      lent.release();
+      return rowOf(rows);
+    } catch (error) {
+      lent.release(error instanceof NoAnswer ? error : undefined);
+      throw error;
+    }
+  }
+
+  async run(sql: string): Promise<void> {
+    const client = await this.#pool.connect();
+    const lent = new Lent(client);
+    try {
+      await client.query(sql);
+    } finally {
+      lent.release();
+    }
+  }
+
+  async write<T>(work: Work<Tx, T>): Promise<Ended<T>> {
+    const untilMs = this.#clock.monotonicMs() + work.openMs;
+    let lent: Lent<Tx>;
+    try {
+      lent = await this.#borrow(work.openMs);
+    } catch (error) {
+      return { at: 'opening', error };
+    }
+    let guard: string;
+    try {
+      guard = work.guard();
+    } catch (error) {
+      lent.release();
+      return { at: 'body', error };
+    }
+    try {
+      const leftMs = Math.max(1, Math.ceil(untilMs - this.#clock.monotonicMs()));
+      // One round trip. Text without parameters, so that it is one message of the simple protocol.
+      const begin = `begin isolation level ${work.isolation} read write; ${guard}`;
+      const { rows } = await lent.query(begin, 'the guard', leftMs, this.#clock);
+      work.guarded(rowOf(rows));
+    } catch (error) {
+      await this.#rollBack(lent, work.closeMs, error);
+      return { at: 'opening', error };
+    }
+    let value: T;
+    try {
+      value = await work.body(lent.client);
+    } catch (error) {
+      const wasLost = lent.lost;
+      await this.#rollBack(lent, work.closeMs, error);
+      return wasLost !== undefined && isOfConnection(error, wasLost) ? { at: 'lost', error } : { at: 'body', error };
+    }
+    return this.#commit(lent, value, work.closeMs);
+  }
+
+  async #commit<T>(lent: Lent<Tx>, value: T, withinMs: number): Promise<Ended<T>> {
+    const { lost } = lent;
+    if (lost !== undefined) {
+      lent.release();
+      return { at: 'lost', error: lost };
+    }
+    if (transactionStatusOf(lent.client) === 'I') {
+      lent.release();
+      return { at: 'ended' };
+    }
+    try {
+      const { command } = await lent.query('commit', 'COMMIT', withinMs, this.#clock);
+      lent.release();
+      return command === 'ROLLBACK' ? { at: 'aborted' } : { at: 'done', value };
+    } catch (error) {
+      lent.release(error);
+      return { at: 'commit', error, value };
+    }
+  }
+
+  async #rollBack(lent: Lent<Tx>, withinMs: number, because: unknown): Promise<void> {
+    if (lent.lost !== undefined || because instanceof NoAnswer) {
+      lent.release(because);
+      return;
+    }
+    try {
+      await lent.query('rollback', 'ROLLBACK', withinMs, this.#clock);
+      lent.release();
+    } catch (error) {
+      lent.release(error);
+    }
+  }
+
+  async #borrow(withinMs: number): Promise<Lent<Tx>> {
+    const connecting = this.#pool.connect() as Promise<Tx>;
+    const client = await within(connecting, 'the request for a connection', withinMs, this.#clock, (late) => {
+      late.release();
+    });
+    return new Lent(client);
+  }
+}
+
+/** Newer versions of pg know it: I, T or E. */
+function transactionStatusOf(client: object): unknown {
+  const { getTransactionStatus } = client as { getTransactionStatus?: () => unknown };
+  return typeof getTransactionStatus === 'function' ? getTransactionStatus.call(client) : undefined;
+}
+
+/** Whether a body failed because its connection was gone, and for no reason of its own. */
+function isOfConnection(error: unknown, lost: Error): boolean {
+  if (error === lost) return true;
+  if (!(error instanceof Error)) return false;
+  return /^Connection terminated|connection error and is not queryable|^Client was closed/.test(error.message);
+}

@@ -1,0 +1,55 @@
+import type { Grant } from '../fence/fence.ts';
+import { literal } from './literal.ts';
+
+/** Whole milliseconds. */
+export interface Limits {
+  readonly idleMs: number;
+  readonly lockMs: number;
+}
+
+/** The calls of our functions, each one statement without parameters. */
+export class Statements {
+  readonly #s: string;
+  readonly #limits: Limits;
+
+  /** `s` is the schema, ready to be written. */
+  constructor(s: string, limits: Limits) {
+    this.#s = s;
+    this.#limits = limits;
+  }
+
+  guard(grant: Grant): string {
+    const { idleMs, lockMs } = this.#limits;
+    return `select ${this.#s}.guard(${written(grant)}, ${idleMs}, ${lockMs})`;
+  }
+
+  admit(grant: Grant): string {
+    const { idleMs, lockMs } = this.#limits;
+    return `select ${this.#s}.admit(${written(grant)}, ${idleMs}, ${lockMs})`;
+  }
+
+  activate(grant: Grant): string {
+    return `select ${this.#s}.activate(${written(grant)}, ${this.#limits.lockMs})`;
+  }
+
+  /** The guard, with the name of the transaction: what `outcome` asks for, should COMMIT not be answered. */
+  namedGuard(grant: Grant): string {
+    return `${this.guard(grant)}, pg_catalog.pg_current_xact_id()::text, ${this.#s}.place()`;
+  }
+
+  seal(resource: string, fencingToken: number): string {
+    return `select ${this.#s}.seal(${literal(resource)}, ${fencingToken}, ${this.#limits.lockMs})`;
+  }
+
+  highest(resource: string): string {
+    return `select h.token::text, h.lease_id from ${this.#s}.highest(${literal(resource)}) h`;
+  }
+
+  outcome(xid: string, place: string): string {
+    return `select ${this.#s}.outcome(${literal(xid)}, ${literal(place)})`;
+  }
+}
+
+function written({ resource, fencingToken, leaseId }: Grant): string {
+  return `${literal(resource)}, ${fencingToken}, ${literal(leaseId)}`;
+}
