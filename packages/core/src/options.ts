@@ -71,7 +71,10 @@ export interface AcquireOptions {
    * free and nobody waits. May be lost: only hurry by it. @default false
    */
   readonly park?: boolean;
-  /** Aborts the acquisition; in `run` it cancels the body as well (`RunCancelledError`, reason `caller`). */
+  /**
+   * Aborts the acquisition; in `run` it cancels the body as well: `RunCancelledError`, reason `caller`, or `shutdown` if the
+   * signal was aborted with such an error.
+   */
   readonly signal?: AbortSignal;
   /** The fences that this lease writes through. Activated in the order of their names before the body begins. */
   readonly fences?: readonly Fence[];

@@ -86,6 +86,14 @@ export class Lease implements Holding, AsyncDisposable {
   }
 
   /**
+   * Extends it no more: it runs out, unless it is released or handed over before. For whoever stops waiting for work that
+   * may still go on under it. Aborts nothing before it is lost.
+   */
+  abandon(): void {
+    this.#tenure.final = true;
+  }
+
+  /**
    * Gives the lease into other hands: a ticket that another process turns into a lease of its own with
    * `LeaseManager.adopt`, within the ttl. Ended here, without aborting anything: `run` still returns its value. Rejects with
    * `StoreUnavailableError`, and the lease goes on; with `LeaseLostError`; with `RunCancelledError` if it was revoked.

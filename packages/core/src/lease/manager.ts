@@ -4,6 +4,7 @@ import {
   LeaseLostError,
   ManagerClosedError,
   LeaseholdError,
+  RunCancelledError,
   type LossReason,
 } from '../errors.ts';
 import { onAbort } from '../abort-listeners.ts';
@@ -306,7 +307,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     const lease = new Lease(tenure, this.#keeping);
     const scope: Scope = { lease, enclosing: currentScope(), settled: false };
     const { signal } = settings;
-    const cancel = (): void => tenure.cancel('caller', signal?.reason);
+    const cancel = (): void => tenure.cancel(cancelReasonOf(signal?.reason), signal?.reason);
     const stopListening = signal === undefined ? undefined : onAbort(signal, cancel);
     if (signal?.aborted === true) cancel();
     tenure.inBody = true;
@@ -352,6 +353,12 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     this.#closer.checkIdle();
     return result;
   }
+}
+
+/** A caller that cancels because it shuts down says so, for example an adapter whose worker closes before the manager. */
+function cancelReasonOf(reason: unknown): 'caller' | 'shutdown' {
+  const own = LeaseholdError.of(reason);
+  return own instanceof RunCancelledError && own.reason === 'shutdown' ? 'shutdown' : 'caller';
 }
 
 /** What the end of a body means for the tick it ran for. */

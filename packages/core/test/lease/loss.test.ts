@@ -25,6 +25,24 @@ describe('while nothing is wrong', () => {
     expect(events).toEqual(['acquired']);
   });
 
+  test('one that was abandoned is extended no more, runs out, and can be released before', async () => {
+    const { lease, manager, clock, store, memory } = await held();
+    const other = await manager.acquire('other');
+    await clock.advanceAsync(REFRESH_MS);
+    const calls = store.calls.extend;
+    lease.abandon();
+    other.abandon();
+    expect(lease.signal.aborted).toBe(false);
+    await clock.advanceAsync(REFRESH_MS);
+    expect(await other.release()).toBe('released');
+    expect(lease.isHeld()).toBe(true);
+    await clock.advanceAsync(WINDOW_MS - REFRESH_MS);
+    expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST', reason: 'expired' });
+    await clock.advanceAsync(TTL_MS);
+    expect(store.calls.extend).toBe(calls);
+    expect(await memory.read('r', { timeoutMs: 10 })).toMatchObject({ state: 'expired' });
+  });
+
   test('no timer is set or cleared for runs that end before their first refresh', async () => {
     const { manager, clock } = bench();
     await manager.run('r', () => 1);

@@ -212,6 +212,23 @@ describe('run', () => {
     expect(events).toEqual(['acquired', 'cancelled', 'released']);
   });
 
+  test('a caller that shuts down says so to the body; other reasons of its own runs stay its own', async () => {
+    const { manager } = bench();
+    for (const [reason, heard] of [
+      ['shutdown', 'shutdown'],
+      ['revoked', 'caller'],
+      ['max-hold', 'caller'],
+    ] as const) {
+      const controller = new AbortController();
+      const cause = new RunCancelledError('worker', reason);
+      await manager.run('r', { signal: controller.signal }, (lease) => {
+        controller.abort(cause);
+        expect(lease.signal.reason).toMatchObject({ code: 'RUN_CANCELLED', resource: 'r', reason: heard, cause });
+        lease.assertHeld();
+      });
+    }
+  });
+
   test('a signal that aborts while the store is asked leaves nothing behind', async () => {
     const { manager, store, memory, clock } = bench();
     const controller = new AbortController();
