@@ -296,7 +296,7 @@ export class FencedCommandError extends LeaseholdError {
 
 /**
  * A request without the `Fencing-*` headers of a grant that its route accepts. No fence was asked.
- * `resource` is what the route names.
+ * `resource` is what the route names, if it does.
  */
 export class FencingHeaderError extends LeaseholdError {
   /** What to answer: 428 if all are missing, 401 for a signature, 400 for everything else. */
@@ -305,7 +305,7 @@ export class FencingHeaderError extends LeaseholdError {
   /** The header at fault. */
   readonly header: string;
 
-  constructor(resource: string, reason: FencingHeaderError['reason'], header: string, detail: string) {
+  constructor(resource: string | undefined, reason: FencingHeaderError['reason'], header: string, detail: string) {
     super('FENCING_HEADER', `${header} ${detail}; no fence was asked`, { resource });
     this.status = reason === 'missing' ? 428 : reason === 'signature' ? 401 : 400;
     this.reason = reason;
