@@ -1,7 +1,9 @@
-import type { Holder, LeaseholdError, LeaseLostError } from '@leasehold/core';
+import type { Holder, Lease, LeaseholdError, LeaseLostError } from '@leasehold/core';
 import type { Job, Worker } from 'bullmq';
+import type { TermObserver } from './candidate.ts';
 import type { LeasedJob } from './options.ts';
 import type { RunObserver } from './runner.ts';
+import type { TermEnd } from './term.ts';
 import { asError, propertyOf } from './thrown.ts';
 
 /** The events of a leased worker, beside BullMQ's. */
@@ -20,6 +22,13 @@ export interface LeaseEvents {
    * put back (or as `whenLost` says), its lease runs out.
    */
   leaseAbandoned: (job: LeasedJob, reason: Error) => void;
+  /** With scope `worker`: this worker has the lease and begins to take jobs. */
+  elected: (lease: Lease) => void;
+  /**
+   * With scope `worker`: this worker takes no more jobs, because its lease is lost (`LeaseLostError`) or is to be given back
+   * (`RunCancelledError`) when the jobs that run have ended. Once for each `elected`.
+   */
+  steppedDown: (lease: Lease, reason: TermEnd) => void;
 }
 
 declare module 'bullmq' {
@@ -29,7 +38,7 @@ declare module 'bullmq' {
 }
 
 /** The worker's events. What a listener throws or rejects with goes to `error`; neither the run nor the others notice. */
-export class WorkerEvents implements RunObserver {
+export class WorkerEvents implements RunObserver, TermObserver {
   readonly #worker: Worker;
 
   constructor(worker: Worker) {
@@ -53,6 +62,18 @@ export class WorkerEvents implements RunObserver {
   }
 
   troubled(error: LeaseholdError): void {
+    this.#fail(error);
+  }
+
+  elected(lease: Lease): void {
+    this.#announce('elected', lease);
+  }
+
+  steppedDown(lease: Lease, reason: TermEnd): void {
+    this.#announce('steppedDown', lease, reason);
+  }
+
+  failed(error: Error): void {
     this.#fail(error);
   }
 

@@ -4,7 +4,7 @@ import type { Lease, LeaseLostError, RunCancelledError } from '@leasehold/core';
 export type TermEnd = LeaseLostError | RunCancelledError;
 
 /** One job in the hands of a worker in office. */
-export interface Seat {
+export interface Holder {
   /** Asks its processor to end. Only the first reason counts. */
   cancel(reason: Error): void;
 }
@@ -15,19 +15,21 @@ export interface Seat {
  *     open ──► ended: takes no more jobs ──► quiet: none in hand ──► settled: no processor of it runs
  *
  * Whether it is open is computed from the clocks at each question. A processor that was left behind keeps the term from being
- * settled, and with that its lease from being released, but not from being quiet.
+ * settled, and its lease from being released; it does not keep it from being quiet.
  */
 export class Term {
   readonly lease: Lease;
-  /** Resolves when BullMQ has come to rest after the end of the term. */
-  rest: Promise<unknown> = Promise.resolve();
+  /** Resolves when BullMQ has come to rest after the end of the term. Never rejects. */
+  rest: Promise<unknown> | undefined;
+  /** BullMQ stopped by itself. */
+  hasFailed = false;
   readonly whenQuiet: Promise<void>;
   readonly whenSettled: Promise<void>;
   #end: TermEnd | undefined;
   #becomeQuiet!: () => void;
   #becomeSettled!: () => void;
-  /** Between the start of a job and what BullMQ is told of it. */
-  readonly #seats = new Set<Seat>();
+  /** By job: between its start and what BullMQ is told of it. */
+  readonly #jobs = new Map<string | undefined, Holder>();
   /** Processors left behind. */
   #leftBehind = 0;
 
@@ -39,6 +41,7 @@ export class Term {
 
   /** Whether a job may begin at this instant. */
   get isOpen(): boolean {
+    // In this order: the question itself may find the lease lost, and end the term.
     return this.lease.isHeld() && this.#end === undefined;
   }
 
@@ -47,7 +50,7 @@ export class Term {
   }
 
   get isSettled(): boolean {
-    return this.#end !== undefined && this.#seats.size === 0 && this.#leftBehind === 0;
+    return this.#end !== undefined && this.#jobs.size === 0 && this.#leftBehind === 0;
   }
 
   /** Takes no more jobs from now on. False if that was so before. */
@@ -58,12 +61,16 @@ export class Term {
     return true;
   }
 
-  enter(seat: Seat): void {
-    this.#seats.add(seat);
+  holderOf(jobId: string | undefined): Holder | undefined {
+    return this.#jobs.get(jobId);
   }
 
-  /** With the promise of a processor that still runs, if it was left behind. */
-  leave(seat: Seat, leftBehind?: Promise<unknown>): void {
+  enter(jobId: string | undefined, holder: Holder): void {
+    this.#jobs.set(jobId, holder);
+  }
+
+  /** With the promise of its processor, if that was left behind. */
+  leave(jobId: string | undefined, leftBehind?: Promise<unknown>): void {
     if (leftBehind !== undefined) {
       this.#leftBehind++;
       const settled = (): void => {
@@ -72,16 +79,16 @@ export class Term {
       };
       leftBehind.then(settled, settled);
     }
-    this.#seats.delete(seat);
+    this.#jobs.delete(jobId);
     this.#check();
   }
 
   abort(reason: Error): void {
-    for (const seat of this.#seats) seat.cancel(reason);
+    for (const holder of this.#jobs.values()) holder.cancel(reason);
   }
 
   #check(): void {
-    if (this.#end === undefined || this.#seats.size > 0) return;
+    if (this.#end === undefined || this.#jobs.size > 0) return;
     this.#becomeQuiet();
     if (this.#leftBehind === 0) this.#becomeSettled();
   }

@@ -1,10 +1,12 @@
 import { ConfigError, type LeaseManager } from '@leasehold/core';
 import type { Job, Worker, WorkerOptions } from 'bullmq';
+import type { Candidate, Engine } from './candidate.ts';
 import { shareManager } from './default-manager.ts';
 import { WorkerEvents } from './events.ts';
 import { parseLeaseOptions, type LeasedProcessor, type LeasedWorkerOptions, type LeaseSettings } from './options.ts';
 import { Runs } from './run.ts';
 import type { JobRunner } from './runner.ts';
+import { WorkerScope } from './worker-scope.ts';
 
 /** Any class that behaves as BullMQ's Worker: BullMQ 5 or 6, of another backend, or somebody's subclass. */
 export type WorkerClass = new (...args: any[]) => { close(force?: boolean): Promise<void> };
@@ -40,6 +42,8 @@ export function withLease<Base extends WorkerClass>(
 
   return class extends AnyWorker {
     readonly #runner: JobRunner;
+    /** With scope `worker`: what decides when BullMQ runs. */
+    readonly #candidate: Candidate | undefined;
     readonly #leaveManager: (force: boolean) => Promise<void>;
     #closed: Promise<void> | undefined;
 
@@ -60,25 +64,78 @@ export function withLease<Base extends WorkerClass>(
       const manager = own ?? (shared as NonNullable<typeof shared>).manager;
       manager.checkOptions(settings.acquire);
 
-      super(name, withThreeParameters(processor), options, ...rest);
+      const isJobScope = settings.scope === 'job';
+      super(name, withThreeParameters(processor), isJobScope ? options : { ...options, autorun: false }, ...rest);
 
       const closing = new AbortController();
       this.on('closing', () => closing.abort());
       this.#leaveManager = shared?.join() ?? (() => Promise.resolve());
-      this.#runner = runnerOf(settings, manager, this, closing.signal);
+      const observer = new WorkerEvents(this);
+      if (isJobScope) {
+        this.#runner = new Runs(manager, settings, observer, closing.signal);
+      } else {
+        const scope = new WorkerScope(manager, settings, observer, this.#engine());
+        this.#runner = scope;
+        this.#candidate = scope.candidate;
+      }
       this.on('lockRenewalFailed', (jobIds) => this.#runner.lockRenewalFailed(jobIds));
+      if (!isJobScope && options.autorun !== false) void this.run();
     }
 
     protected override callProcessJob(job: Job, token: string, signal?: AbortSignal): Promise<unknown> {
       return this.#runner.run(job, token, signal, (ours) => super.callProcessJob(job, token, ours));
     }
 
+    /** With scope `worker`: begins to stand for election. Resolves when it stands no more, paused or closed. */
+    override run(): Promise<void> {
+      // BullMQ's constructor may call it, before anything of this class is there.
+      const candidate = #candidate in this ? this.#candidate : undefined;
+      return candidate?.start() ?? super.run();
+    }
+
+    /** With scope `worker`: it stands no more, and gives its lease back when its jobs have ended. */
+    override async pause(doNotWaitActive?: boolean): Promise<void> {
+      if (this.#candidate === undefined) return super.pause(doNotWaitActive);
+      const paused = this.#candidate.pause();
+      if (doNotWaitActive !== true) await paused;
+    }
+
+    override async resume(): Promise<void> {
+      if (this.#candidate === undefined) await super.resume();
+      else this.#candidate.resume();
+    }
+
+    override isPaused(): boolean {
+      return this.#candidate?.isPaused ?? super.isPaused();
+    }
+
+    /** With scope `worker`: whether it stands for election or is in office. */
+    override isRunning(): boolean {
+      return this.#candidate?.isStanding ?? super.isRunning();
+    }
+
     /**
      * BullMQ's close, which waits for running jobs (unless forced); then, if the manager is the worker's own, its close. A
-     * manager that was given stays open.
+     * manager that was given stays open. With scope `worker` the lease is given back before.
      */
     override close(force = false): Promise<void> {
-      return (this.#closed ??= this.#close(super.close(force), force));
+      const close = (): Promise<void> => super.close(force);
+      return (this.#closed ??= this.#close(this.#candidate?.close(force).then(close) ?? close(), force));
+    }
+
+    /** BullMQ's own worker, beneath what is overridden here. */
+    #engine(): Engine {
+      return {
+        run: () => super.run(),
+        pause: () => super.pause(),
+        isPaused: () => super.isPaused(),
+        resume: () => {
+          // BullMQ's resume would call our run, and drop what comes of it.
+          this.paused = false;
+          this.emit('resumed');
+          return super.run();
+        },
+      };
     }
 
     async #close(closed: Promise<void>, force: boolean): Promise<void> {
@@ -89,18 +146,6 @@ export function withLease<Base extends WorkerClass>(
       }
     }
   } as unknown as LeasedWorkerClass<InstanceType<Base>>;
-}
-
-/** `closing` aborts when the worker begins to close. */
-function runnerOf(settings: LeaseSettings, manager: LeaseManager, worker: Worker, closing: AbortSignal): JobRunner {
-  const observer = new WorkerEvents(worker);
-  switch (settings.scope) {
-    case 'job':
-      return new Runs(manager, settings, observer, closing);
-    case 'worker':
-      // Refused before.
-      throw new ConfigError('lease.scope', "is 'worker'");
-  }
 }
 
 function checkProcessor(processor: unknown): asserts processor is LeasedProcessor {
@@ -114,8 +159,7 @@ function checkProcessor(processor: unknown): asserts processor is LeasedProcesso
   throw new ConfigError('processor', 'is missing; jobs that are fetched by hand do not run under a lease');
 }
 
-function checkOptions({ maxStartedAttempts }: Partial<WorkerOptions>, { scope, whenBusy }: LeaseSettings): void {
-  if (scope === 'worker') throw new ConfigError('lease.scope', "is 'worker': not yet here; use 'job'");
+function checkOptions({ maxStartedAttempts }: Partial<WorkerOptions>, { whenBusy }: LeaseSettings): void {
   if (maxStartedAttempts === undefined || whenBusy !== 'delay') return;
   throw new ConfigError(
     'maxStartedAttempts',

@@ -1,0 +1,248 @@
+import { RunCancelledError, type CancelReason, type Lease, type LeaseManager } from '@leasehold/core';
+import { Election } from './election.ts';
+import type { LeaseSettings } from './options.ts';
+import { Term, type TermEnd } from './term.ts';
+import { asError, codeOf } from './thrown.ts';
+
+/** Between two tries to have the store end a lease that is not to be extended any more. */
+const REVOKE_RETRY_MS = 100;
+/** Between a term that BullMQ ended and the next one. */
+const FAILED_PAUSE_MS = 1000;
+/** How long `close` waits for BullMQ to come to rest, whose store may be out of reach. */
+const REST_MS = 5000;
+
+/** Told of the terms. Must not throw. */
+export interface TermObserver {
+  elected(lease: Lease): void;
+  steppedDown(lease: Lease, reason: TermEnd): void;
+  /** Something failed, and nobody else hears of it. */
+  failed(error: Error): void;
+}
+
+/** BullMQ's own worker. */
+export interface Engine {
+  /** Fetches jobs until it is paused or closed; resolves then. */
+  run(): Promise<void>;
+  /** Fetches no more from this very call on, though what it has asked for may still arrive; resolves when all jobs have ended. */
+  pause(): Promise<void>;
+  isPaused(): boolean;
+  /** Undoes `pause`, and runs. */
+  resume(): Promise<void>;
+}
+
+/**
+ * A worker that takes jobs only while it is in office: of all with the same resource, the one that is elected.
+ *
+ *     idle ──► standing ──► in office ──► stepping down ──► standing │ idle
+ *
+ * It stands from `start` to `close`, except while its user has paused it. The order of stepping down matters: no more jobs;
+ * BullMQ is paused, which is not waited for, because it waits for the jobs; the jobs are told to end, and each is put back
+ * when its processor has settled; then the lease is given back, unless it was lost or a processor still runs.
+ */
+export class Candidate {
+  readonly #manager: LeaseManager;
+  readonly #settings: LeaseSettings;
+  readonly #resource: string;
+  readonly #observer: TermObserver;
+  readonly #engine: Engine;
+  readonly #election: Election;
+  #term: Term | undefined;
+  /** Its lease was given back, or is lost. */
+  #ended: Promise<void> | undefined;
+  /** Ends the wait for an election; after it, cancels the lease. */
+  #controller = new AbortController();
+  #standing: Promise<void> | undefined;
+  /** From standing to the end of the term. */
+  #round: Promise<void> | undefined;
+  #isPaused = false;
+  #closing: Promise<void> | undefined;
+  #isForced = false;
+  /** The manager is closed. */
+  #isOver = false;
+
+  constructor(manager: LeaseManager, settings: LeaseSettings, observer: TermObserver, engine: Engine) {
+    this.#manager = manager;
+    this.#settings = settings;
+    this.#resource = settings.resource as string;
+    this.#observer = observer;
+    this.#engine = engine;
+    this.#election = new Election(manager, this.#resource, settings.acquire, (error) => observer.failed(error));
+  }
+
+  /** While it is in office, and then until BullMQ has come to rest. */
+  get term(): Term | undefined {
+    return this.#term;
+  }
+
+  get isPaused(): boolean {
+    return this.#isPaused;
+  }
+
+  /** Whether it stands for election or is in office. */
+  get isStanding(): boolean {
+    return this.#standing !== undefined;
+  }
+
+  /** As BullMQ's `run`: resolves when it stands no more, at once while it is paused; rejects if it stands already. */
+  async start(): Promise<void> {
+    if (!this.#mayStand) return;
+    if (this.#standing !== undefined) throw new Error('Worker is already running.');
+    await (this.#standing = this.#stand());
+  }
+
+  /** Stands no more; in office it lets its jobs end undisturbed and gives its lease back. Resolves when it is done. */
+  async pause(): Promise<void> {
+    this.#isPaused = true;
+    this.#withdraw('caller', new Error('the worker was paused'));
+    await this.#round;
+    // One that never was in office: BullMQ is told, so that all that asks it gets the same answer.
+    if (this.#isPaused && this.#closing === undefined) await this.#engine.pause();
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    if (this.#mayStand) this.#standing ??= this.#stand();
+  }
+
+  /**
+   * Stands no more. Jobs go on undisturbed for `grace` and are told to end then; resolves when all is given back. Forced, the
+   * jobs are told at once and not waited for: a lease whose processors still run is left to run out.
+   */
+  close(force: boolean): Promise<void> {
+    return (this.#closing ??= this.#close(force));
+  }
+
+  /** A processor of the term did not end although it was told to, and is left behind. */
+  abandon(term: Term): void {
+    const { fencingToken } = term.lease;
+    const cause = new Error('a processor did not end within abandonAfter');
+    this.#stepDown(term, new RunCancelledError(this.#resource, 'revoked', fencingToken, cause), true);
+    void this.#letRunOut(term);
+  }
+
+  get #mayStand(): boolean {
+    return !this.#isPaused && this.#closing === undefined && !this.#isOver;
+  }
+
+  async #stand(): Promise<void> {
+    while (this.#mayStand) await (this.#round = this.#standOnce());
+    this.#standing = undefined;
+  }
+
+  async #standOnce(): Promise<void> {
+    const { signal } = (this.#controller = new AbortController());
+    const elected = await this.#election.next(signal, (lease) => this.#serve(lease));
+    if (elected === undefined) {
+      if (!signal.aborted) this.#isOver = true;
+      return;
+    }
+    const term = this.#term as Term;
+    this.#ended = elected.ended;
+    await term.whenQuiet;
+    // A processor that was left behind may never settle.
+    if (term.isSettled) await elected.ended;
+    await term.rest;
+    this.#term = undefined;
+    if (term.hasFailed) await this.#pauseAfterFailure();
+  }
+
+  /** Called inside the run of the lease; what it starts, down to the processors, belongs to that. */
+  #serve(lease: Lease): Promise<void> {
+    const term = (this.#term = new Term(lease));
+    const { signal } = lease;
+    const end = (): void => this.#stepDown(term, signal.reason as TermEnd, true);
+    if (signal.aborted) {
+      end();
+    } else {
+      signal.addEventListener('abort', end, { once: true });
+      this.#observer.elected(lease);
+      // Whoever heard of it may have paused the worker.
+      if (term.end === undefined) this.#begin(term);
+    }
+    return term.whenSettled;
+  }
+
+  #begin(term: Term): void {
+    const running = this.#engine.isPaused() ? this.#engine.resume() : this.#engine.run();
+    term.rest = running.then(
+      () => this.#stopped(term),
+      (error: unknown) => this.#stopped(term, asError(error)),
+    );
+  }
+
+  /** BullMQ fetches no more. By itself it does so only if it cannot start. */
+  #stopped(term: Term, error?: Error): void {
+    if (error !== undefined) this.#observer.failed(error);
+    if (term.end !== undefined || this.#closing !== undefined) return;
+    term.hasFailed = true;
+    const cause = error ?? new Error('BullMQ stopped by itself');
+    this.#stepDown(term, new RunCancelledError(this.#resource, 'caller', term.lease.fencingToken, cause), true);
+  }
+
+  /** Nothing in here is awaited: it all happens before the next job could begin. */
+  #stepDown(term: Term, reason: TermEnd, abort: boolean): void {
+    const isFirst = term.close(reason);
+    if (isFirst && term.rest !== undefined && !this.#isForced) {
+      const paused = this.#engine.pause().catch((error: unknown) => this.#observer.failed(asError(error)));
+      term.rest = Promise.all([term.rest, paused]);
+    }
+    if (abort) term.abort(reason);
+    if (isFirst) this.#observer.steppedDown(term.lease, reason);
+  }
+
+  #withdraw(why: CancelReason, cause?: Error): void {
+    const term = this.#term;
+    const reason = new RunCancelledError(this.#resource, why, term?.lease.fencingToken, cause);
+    if (term === undefined) this.#controller.abort(reason);
+    else this.#stepDown(term, reason, false);
+  }
+
+  async #close(force: boolean): Promise<void> {
+    this.#isForced = force;
+    this.#withdraw('shutdown');
+    const term = this.#term;
+    const graceMs = force ? 0 : this.#settings.graceMs;
+    if (term?.end !== undefined && !(await isWithin(term.whenQuiet, graceMs))) {
+      term.abort(term.end);
+      // For those who look at the signal of the lease.
+      this.#controller.abort(term.end);
+      if (!force) await term.whenQuiet;
+      else if (!(await isWithin(term.whenSettled, 0))) return void this.#letRunOut(term);
+    }
+    await isWithin(force ? this.#ended : this.#round, REST_MS);
+  }
+
+  /** It is extended no more, and nobody enters before its end: what a processor left behind does next is the fence's. */
+  async #letRunOut(term: Term): Promise<void> {
+    const { leaseId } = term.lease;
+    while (term.lease.isHeld() && !term.isSettled) {
+      try {
+        await this.#manager.revoke(this.#resource, { leaseId, reason: 'a processor did not end' });
+        return;
+      } catch (error) {
+        // Its close does the same.
+        if (codeOf(error) === 'MANAGER_CLOSED') return;
+        await new Promise((resolve) => setTimeout(resolve, REVOKE_RETRY_MS));
+      }
+    }
+  }
+
+  async #pauseAfterFailure(): Promise<void> {
+    const { signal } = this.#controller;
+    await isWithin(new Promise((resolve) => signal.addEventListener('abort', resolve)), FAILED_PAUSE_MS);
+  }
+}
+
+/** Whether it settles in this time. */
+async function isWithin(promise: Promise<unknown> | undefined, forMs: number): Promise<boolean> {
+  if (forMs === Infinity) return promise?.then(() => true) ?? true;
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>(
+    (resolve) => (timer = setTimeout(() => resolve(false), Math.min(forMs, 2 ** 31 - 1))),
+  );
+  try {
+    return await Promise.race([Promise.resolve(promise).then(() => true), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

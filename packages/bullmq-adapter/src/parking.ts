@@ -1,0 +1,296 @@
+import type { LeaseManager } from '@leasehold/core';
+import { propertyOf } from './thrown.ts';
+
+/** Beyond this nobody is woken, and the delay alone brings a job back. */
+const MAX_OF_RESOURCE = 10_000;
+const MAX_IN_ALL = 100_000;
+const SWEEP_EVERY_MS = 30_000;
+
+// BullMQ's answers for "not delayed (any more)": gone, in another state.
+const NOT_DELAYED: ReadonlySet<unknown> = new Set([-1, -3]);
+
+/** A job as it is woken: BullMQ's own. */
+export interface Parkable {
+  readonly id?: string | undefined;
+  /** When it was added, ms since 1970: the oldest is woken first. */
+  readonly timestamp: number;
+  promote(): Promise<void>;
+}
+
+/** Where a job stands that is being put back. */
+export interface Spot {
+  /** It is delayed, for so long. */
+  moved(forMs: number): void;
+  /** It was not put back. */
+  gone(): void;
+}
+
+/** One question to the store, with `park`, that has no answer yet. */
+export interface Question {
+  /** We have the resource: whatever was heard of it meanwhile is done with. */
+  granted(): void;
+  /** It is busy, and this job is being put back. */
+  refused(job: Parkable): Spot;
+  /** No answer, or nothing to wake. To be called in the end, whatever happened; only the first of the three counts. */
+  over(): void;
+}
+
+interface Entry {
+  readonly job: Parkable;
+  readonly lot: Lot;
+  /** By the monotonic clock; Infinity while it is being moved. */
+  untilMs: number;
+  /** Told that the resource is free while it was being moved. */
+  woken: boolean;
+}
+
+interface Row {
+  /** The oldest job first. */
+  readonly entries: Entry[];
+  questions: number;
+  /** The resource was said to be free while nobody but questions was there. */
+  woken: boolean;
+}
+
+const registries = new WeakMap<LeaseManager, Parking>();
+
+/**
+ * Which jobs this process has put back because their resource was busy. The process waits for them: a refusal leaves its
+ * name at the store, the store tells one of the processes when the resource is free (`free` of the manager), and that one
+ * brings its oldest job back (`promote`). When a job begins, the process leaves its name again, behind the others. All of it
+ * only hurries: a job's own delay brings it back when nobody does.
+ *
+ * One for each manager, so that one message wakes one job, however many workers there are.
+ */
+export class Parking {
+  readonly #manager: LeaseManager;
+  readonly #rows = new Map<string, Row>();
+  readonly #lots = new Set<Lot>();
+  readonly #heard = ({ resource }: { readonly resource: string }): void => this.#wake(resource);
+  #size = 0;
+  #sweeping: NodeJS.Timeout | undefined;
+
+  constructor(manager: LeaseManager) {
+    this.#manager = manager;
+  }
+
+  static of(manager: LeaseManager): Parking {
+    const its = registries.get(manager) ?? new Parking(manager);
+    registries.set(manager, its);
+    return its;
+  }
+
+  /** How many jobs are in it. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** The part of one worker. */
+  open(): Lot {
+    if (this.#lots.size === 0) this.#manager.on('free', this.#heard);
+    const lot: Lot = new Lot(this, () => {
+      if (this.#lots.delete(lot) && this.#lots.size === 0) this.#manager.off('free', this.#heard);
+    });
+    this.#lots.add(lot);
+    return lot;
+  }
+
+  ask(resource: string, lot: Lot): Question {
+    const row = this.#row(resource);
+    row.questions++;
+    let isOver = false;
+    const end = (): boolean => {
+      if (isOver) return false;
+      isOver = true;
+      row.questions--;
+      return true;
+    };
+    return {
+      granted: () => {
+        if (end()) row.woken = false;
+        this.#tidy(resource, row);
+      },
+      refused: (job) => {
+        if (!end()) return NO_SPOT;
+        return this.#park(resource, row, { job, lot, untilMs: Infinity, woken: false });
+      },
+      over: () => {
+        if (!end()) return;
+        // Nobody else is left to use what was heard.
+        if (row.woken && row.questions === 0) {
+          row.woken = false;
+          this.#wake(resource);
+        }
+        this.#tidy(resource, row);
+      },
+    };
+  }
+
+  /** A job of ours begins: the store is to tell us of the end of it, if more of ours want the resource. */
+  begins(resource: string): void {
+    const row = this.#rows.get(resource);
+    if (row !== undefined && row.entries.length > 0) void this.leaveName(resource);
+  }
+
+  /** Asks the store to tell us when the resource is free. Never rejects. */
+  async leaveName(resource: string): Promise<void> {
+    const isFree = await this.#visit(resource, true);
+    if (isFree && (this.#rows.get(resource)?.entries.length ?? 0) > 0) this.#wake(resource);
+  }
+
+  remove(resource: string, entry: Entry): void {
+    const row = this.#rows.get(resource);
+    const at = row?.entries.indexOf(entry) ?? -1;
+    if (row === undefined || at < 0) return;
+    row.entries.splice(at, 1);
+    this.#size--;
+    entry.lot.forget(entry.job);
+    this.#tidy(resource, row);
+  }
+
+  #park(resource: string, row: Row, entry: Entry): Spot {
+    const isFull = row.entries.length >= MAX_OF_RESOURCE || this.#size >= MAX_IN_ALL;
+    if (!isFull) {
+      let at = row.entries.length;
+      while (at > 0 && (row.entries[at - 1] as Entry).job.timestamp > entry.job.timestamp) at--;
+      row.entries.splice(at, 0, entry);
+      this.#size++;
+      entry.lot.remember(entry.job, () => this.remove(resource, entry));
+      this.#sweeping ??= setInterval(() => this.#sweep(), SWEEP_EVERY_MS).unref();
+    }
+    if (row.woken) {
+      row.woken = false;
+      if (isFull) this.#wake(resource);
+      else entry.woken = true;
+    }
+    if (isFull) return NO_SPOT;
+    return {
+      moved: (forMs) => {
+        entry.untilMs = performance.now() + forMs;
+        if (!entry.woken) return;
+        this.remove(resource, entry);
+        void this.#promote(resource, entry.job);
+      },
+      gone: () => {
+        this.remove(resource, entry);
+        if (entry.woken) this.#wake(resource);
+      },
+    };
+  }
+
+  /** The resource is free: one job of ours is to come back, or the next process is to be told. */
+  #wake(resource: string): void {
+    const row = this.#rows.get(resource);
+    if (row !== undefined) {
+      this.#dropLate(resource, row);
+      const next = row.entries.find(({ untilMs }) => untilMs < Infinity) ?? row.entries.find(({ woken }) => !woken);
+      if (next !== undefined) {
+        if (next.untilMs === Infinity) {
+          next.woken = true;
+          return;
+        }
+        this.remove(resource, next);
+        void this.#promote(resource, next.job);
+        return;
+      }
+      if (row.questions > 0) {
+        row.woken = true;
+        return;
+      }
+    }
+    void this.#visit(resource, false);
+  }
+
+  async #promote(resource: string, job: Parkable): Promise<void> {
+    try {
+      await job.promote();
+    } catch (error) {
+      // It came back by itself; or its queue is out of reach, so that it is for another process to go on.
+      if (NOT_DELAYED.has(propertyOf(error, 'code'))) this.#wake(resource);
+      else await this.#visit(resource, false);
+    }
+  }
+
+  /**
+   * Acquires and gives back at once, so that the store tells the next one; with `park` it leaves our name if it is refused.
+   * Whether the resource was free. Never rejects.
+   */
+  async #visit(resource: string, park: boolean): Promise<boolean> {
+    try {
+      await using visit = await this.#manager.tryAcquire(resource, { park, detached: true });
+      return visit.acquired;
+    } catch {
+      return false;
+    }
+  }
+
+  #row(resource: string): Row {
+    const row = this.#rows.get(resource) ?? { entries: [], questions: 0, woken: false };
+    this.#rows.set(resource, row);
+    return row;
+  }
+
+  #tidy(resource: string, row: Row): void {
+    if (row.entries.length === 0 && row.questions === 0) this.#rows.delete(resource);
+  }
+
+  /** Whose delay is over comes back by itself; to promote it then could cut another delay short, that of a retry. */
+  #dropLate(resource: string, row: Row): void {
+    const nowMs = performance.now();
+    for (const entry of row.entries.filter(({ untilMs }) => untilMs <= nowMs)) this.remove(resource, entry);
+  }
+
+  #sweep(): void {
+    for (const [resource, row] of this.#rows) this.#dropLate(resource, row);
+    if (this.#size > 0) return;
+    clearInterval(this.#sweeping);
+    this.#sweeping = undefined;
+  }
+}
+
+/** What one worker has parked. */
+export class Lot {
+  readonly #parking: Parking;
+  readonly #leave: () => void;
+  readonly #jobs = new Map<string, { readonly job: Parkable; readonly remove: () => void }>();
+
+  constructor(parking: Parking, leave: () => void) {
+    this.#parking = parking;
+    this.#leave = leave;
+  }
+
+  ask(resource: string): Question {
+    return this.#parking.ask(resource, this);
+  }
+
+  begins(resource: string): void {
+    this.#parking.begins(resource);
+  }
+
+  leaveName(resource: string): void {
+    void this.#parking.leaveName(resource);
+  }
+
+  /** It has come back, whoever brought it. */
+  arrived(job: Parkable): void {
+    this.#jobs.get(job.id ?? '')?.remove();
+  }
+
+  remember(job: Parkable, remove: () => void): void {
+    this.#jobs.set(job.id ?? '', { job, remove });
+  }
+
+  forget(job: Parkable): void {
+    if (this.#jobs.get(job.id ?? '')?.job === job) this.#jobs.delete(job.id ?? '');
+  }
+
+  /** Nobody is left to wake its jobs: the oldest `most` come back at once, to be waited for by another process. */
+  async close(most: number): Promise<void> {
+    const all = [...this.#jobs.values()].toSorted((a, b) => a.job.timestamp - b.job.timestamp);
+    for (const { remove } of all) remove();
+    this.#leave();
+    await Promise.allSettled(all.slice(0, most).map(({ job }) => job.promote()));
+  }
+}
+
+const NO_SPOT: Spot = { moved() {}, gone() {} };
