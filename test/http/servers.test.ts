@@ -35,7 +35,7 @@ async function send(service: Service, path: string, headers: Sent, body = 'entry
       `${service.url}${path}`,
       {
         method,
-        headers: { 'Content-Type': 'text/plain', ...given } as Record<string, string | string[]>,
+        headers: { 'Content-Type': 'text/plain', ...given },
         agent: false,
       },
       async (response) => {

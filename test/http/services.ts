@@ -1,3 +1,4 @@
+// oxlint-disable oxc/no-async-endpoint-handlers -- Express 5 hands on what they reject with, and Fastify always did.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
