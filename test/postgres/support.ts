@@ -1,10 +1,18 @@
 import { PGlite, type Transaction } from '@electric-sql/pglite';
-import { installSchema, postgresFence, type PostgresFence, type PostgresFenceOptions } from '@leasehold/core/postgres';
+import {
+  installSchema,
+  postgresFence,
+  type PostgresClient,
+  type PostgresFence,
+  type PostgresFenceOptions,
+  type TxOf,
+} from '@leasehold/core/postgres';
 import type { FenceSubject } from '@leasehold/core/testing';
 import pg from 'pg';
 import postgres from 'postgres';
 
 import { createDatabase } from '../support/postgres.ts';
+import { TcpProxy } from '../support/proxy.ts';
 
 export const nowUs = (): number => Date.now() * 1000;
 
@@ -42,61 +50,119 @@ export async function createSite(serverUrl: string): Promise<Site> {
   return database;
 }
 
-/** A subject of the suite over `pg`. */
-export function pgSubject(url: string, options: PostgresFenceOptions = {}): FenceSubject<pg.PoolClient> {
-  const pools: pg.Pool[] = [];
-  const open = (): PostgresFence<pg.PoolClient> => {
-    const pool = connectPool(url);
-    pools.push(pool);
-    return postgresFence(pool, options);
+/** COMMIT in the simple or in the extended protocol; not the isolation level. */
+export const COMMIT: RegExp = /[\0-\x1f]commit\0/i;
+
+/** A proxy before the database of `url`, and the address through it. */
+export async function proxyTo(url: string): Promise<{ readonly proxy: TcpProxy; readonly url: string }> {
+  const proxy = await TcpProxy.start({ port: Number(new URL(url).port) });
+  const through = new URL(url);
+  through.port = String(proxy.port);
+  return { proxy, url: through.href };
+}
+
+/** A kind of client, for a subject before the log of a site. */
+interface Kind<Client extends PostgresClient> {
+  open(url: string): Client;
+  append(tx: TxOf<Client>, resource: string, entry: string): PromiseLike<unknown>;
+  count(tx: TxOf<Client>, resource: string): Promise<number>;
+  end(client: Client): Promise<void>;
+}
+
+const overPg: Kind<pg.Pool> = {
+  open: (url) => connectPool(url),
+  append: (tx, resource, entry) => tx.query(APPEND, [resource, entry]),
+  async count(tx, resource) {
+    await tx.query(LINE, [resource]);
+    const { rows } = await tx.query<{ n: number }>(COUNT, [resource]);
+    return rows[0]!.n;
+  },
+  end: (pool) => pool.end(),
+};
+
+const overPostgresJs: Kind<postgres.Sql> = {
+  // Without prepared statements, so that the proxy can read what is sent.
+  open: (url) => connectPostgresJs(url, { prepare: false }),
+  append: (tx, resource, entry) => tx`insert into log (resource, entry) values (${resource}, ${entry})`,
+  async count(tx, resource) {
+    await tx`select pg_advisory_xact_lock(hashtext(${resource}))`;
+    const [row] = await tx<{ n: number }[]>`select count(*)::int as n from log where resource = ${resource}`;
+    return row!.n;
+  },
+  end: (sql) => sql.end({ timeout: 1 }),
+};
+
+/** How long the subjects let an owner stand still in its transaction. Milliseconds. */
+const IDLE_MS = 400;
+
+async function subjectOver<Client extends PostgresClient>(
+  kind: Kind<Client>,
+  url: string,
+  options: PostgresFenceOptions,
+): Promise<FenceSubject<TxOf<Client>>> {
+  const { proxy, url: throughProxy } = await proxyTo(url);
+  const reader = connectPool(url, { max: 1 });
+  const clients: Client[] = [];
+  const open = (to: string): PostgresFence<TxOf<Client>> => {
+    const client = kind.open(to);
+    clients.push(client);
+    return postgresFence(client, { idleTimeout: IDLE_MS, ...options });
   };
-  const fence = open();
+  const fence = open(throughProxy);
+  const ends: (() => Promise<unknown>)[] = [];
   return {
     fence,
     nowUs,
-    append: (tx, resource, entry) => tx.query(APPEND, [resource, entry]),
-    entries: async (resource) =>
-      (await pools[0]!.query<{ entry: string }>(ENTRIES, [resource])).rows.map(({ entry }) => entry),
-    count: async (tx, resource) => {
-      await tx.query(LINE, [resource]);
-      return (await tx.query<{ n: number }>(COUNT, [resource])).rows[0]!.n;
+    append: (tx, resource, entry) => kind.append(tx, resource, entry),
+    entries: async (resource) => {
+      const { rows } = await reader.query<{ entry: string }>(ENTRIES, [resource]);
+      return rows.map(({ entry }) => entry);
     },
-    second: async () => open(),
+    count: (tx, resource) => kind.count(tx, resource),
+    second: async () => open(url),
+    loseAnswer: async () => void proxy.loseNextReply(COMMIT),
+    loseRequest: async () => void proxy.loseNextRequest(COMMIT),
+    async abandon(grant, entry) {
+      // Stopped for good, as far as the server can tell: the connection stands, and nothing comes.
+      const other = await proxyTo(url);
+      const stopped = open(other.url);
+      let hasStopped = (): void => {};
+      const standsStill = new Promise<void>((resolve) => (hasStopped = resolve));
+      let letGo = (): void => {};
+      const end = new Promise<void>((resolve) => (letGo = resolve));
+      const write = stopped
+        .write(grant, async (tx) => {
+          await kind.append(tx, grant.resource, entry);
+          other.proxy.hold('up', 'down');
+          hasStopped();
+          await end;
+        })
+        .catch(() => 'gone');
+      ends.push(async () => {
+        await other.proxy.close();
+        letGo();
+        await write;
+      });
+      await standsStill;
+    },
     close: async () => {
-      for (const pool of pools) await pool.end();
+      for (const end of ends) await end();
+      for (const client of clients) await kind.end(client);
+      await reader.end();
+      await proxy.close();
     },
   };
 }
 
-export function postgresJsSubject(
+/** A subject of the suite over `pg`. */
+export const pgSubject = (url: string, options: PostgresFenceOptions = {}): Promise<FenceSubject<pg.PoolClient>> =>
+  subjectOver(overPg, url, options);
+
+/** A subject of the suite over `postgres`. */
+export const postgresJsSubject = (
   url: string,
   options: PostgresFenceOptions = {},
-): FenceSubject<postgres.TransactionSql> {
-  const clients: postgres.Sql[] = [];
-  const open = (): PostgresFence<postgres.TransactionSql> => {
-    const sql = connectPostgresJs(url);
-    clients.push(sql);
-    return postgresFence(sql, options);
-  };
-  const fence = open();
-  return {
-    fence,
-    nowUs,
-    append: (tx, resource, entry) => tx`insert into log (resource, entry) values (${resource}, ${entry})`,
-    entries: async (resource) =>
-      (await clients[0]!<{ entry: string }[]>`select entry from log where resource = ${resource} order by at`).map(
-        ({ entry }) => entry,
-      ),
-    count: async (tx, resource) => {
-      await tx`select pg_advisory_xact_lock(hashtext(${resource}))`;
-      return (await tx<{ n: number }[]>`select count(*)::int as n from log where resource = ${resource}`)[0]!.n;
-    },
-    second: async () => open(),
-    close: async () => {
-      for (const sql of clients) await sql.end({ timeout: 1 });
-    },
-  };
-}
+): Promise<FenceSubject<postgres.TransactionSql>> => subjectOver(overPostgresJs, url, options);
 
 /** A PGlite has one connection: its second fence is a second fence over it. */
 export function pgliteSubject(db: PGlite, options: PostgresFenceOptions = {}): FenceSubject<Transaction> {

@@ -98,9 +98,12 @@ begin
       -- snapshot ends in 40001.
       insert into leasehold.fence (resource, token, lease_id) values (resource, token, lease_id) on conflict do nothing;
       if found then
-        select h.token into seen_token from leasehold.horizon h for share;
-        is_admitted := token > coalesce(seen_token, 9007199254740991);
-        if not is_admitted then delete from leasehold.fence f where f.resource = admission.resource; end if;
+        select h.token into strict seen_token from leasehold.horizon h for share;
+        is_admitted := token > seen_token;
+        -- Unknown resources are sealed up to the horizon, so this changes nothing, and needs no right to delete.
+        if not is_admitted then
+          update leasehold.fence f set token = seen_token, lease_id = null where f.resource = admission.resource;
+        end if;
       end if;
     elsif seen_token > token or (seen_token = token and seen_lease is distinct from lease_id) then
       -- Decided without a lock: what is refused must not keep anybody waiting.
@@ -134,14 +137,14 @@ end $function$;
 comment on function leasehold.admission(text, bigint, text, integer) is 'Internal. Admits a grant whose token is higher than the highest, or equal with the same lease_id; false: stale.';
 
 create function leasehold.highest(resource text, out token bigint, out lease_id text) returns record
-language plpgsql stable as $function$
+language plpgsql stable set search_path = pg_catalog, pg_temp as $function$
 begin
   select f.token, f.lease_id into token, lease_id from leasehold.fence f where f.resource = highest.resource;
   if not found then select nullif(h.token, 0) into token from leasehold.horizon h; end if;
 end $function$;
 comment on function leasehold.highest(text) is 'The highest token admitted, or sealed (lease_id null). Nulls: none yet.';
 
-create function leasehold.refuse(resource text, token bigint) returns boolean language plpgsql as $function$
+create function leasehold.refuse(resource text, token bigint) returns void language plpgsql as $function$
 declare
   high_token bigint;
   high_lease text;
@@ -157,7 +160,7 @@ comment on function leasehold.refuse(text, bigint) is 'Internal. Raises LH001.';
 
 create function leasehold.admit(
   resource text, token bigint, lease_id text, idle_ms integer default 5000, lock_ms integer default 6000
-) returns boolean language plpgsql as $function$
+) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
   idle_before text := current_setting('idle_in_transaction_session_timeout');
   mine text := pg_current_xact_id()::text || ' ';
@@ -186,22 +189,28 @@ comment on function leasehold.admit(text, bigint, text, integer, integer) is 'As
 
 create function leasehold.guard(
   resource text, token bigint, lease_id text, idle_ms integer default 5000, lock_ms integer default 6000
-) returns boolean language plpgsql as $function$
+) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
 begin
-  return leasehold.admit(resource, token, lease_id, idle_ms, lock_ms) or leasehold.refuse(resource, token);
+  if not leasehold.admit(resource, token, lease_id, idle_ms, lock_ms) then
+    perform leasehold.refuse(resource, token);
+  end if;
+  return true;
 end $function$;
 comment on function leasehold.guard(text, bigint, text, integer, integer) is 'First statement of a transaction that writes for a lease. Raises LH001 if the grant is stale; else no later grant is admitted before this transaction ends. idle_ms: how long the transaction may stand still. lock_ms: how long to wait for transactions of earlier owners.';
 
 create function leasehold.activate(
   resource text, token bigint, lease_id text, lock_ms integer default 6000
-) returns boolean language plpgsql as $function$
+) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
 begin
-  return leasehold.admission(resource, token, lease_id, lock_ms) or leasehold.refuse(resource, token);
+  if not leasehold.admission(resource, token, lease_id, lock_ms) then
+    perform leasehold.refuse(resource, token);
+  end if;
+  return true;
 end $function$;
 comment on function leasehold.activate(text, bigint, text, integer) is 'First, empty operation of a grant, in a transaction of its own, before anything is read. Raises LH001 if it is stale.';
 
 create function leasehold.seal(resource text, token bigint, lock_ms integer default 6000) returns boolean
-language plpgsql as $function$
+language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
   lock_before text := current_setting('lock_timeout');
   seen_token bigint;
@@ -221,9 +230,11 @@ begin
     exit when found;
     insert into leasehold.fence (resource, token) values (resource, token) on conflict do nothing;
     if found then
-      select h.token into seen_token from leasehold.horizon h for share;
+      select h.token into strict seen_token from leasehold.horizon h for share;
       -- Unknown resources are sealed up to the horizon already: a lower row would open them.
-      if token < seen_token then delete from leasehold.fence f where f.resource = seal.resource; end if;
+      if token < seen_token then
+        update leasehold.fence f set token = seen_token where f.resource = seal.resource;
+      end if;
       exit;
     end if;
   end loop;
@@ -232,7 +243,7 @@ begin
 end $function$;
 comment on function leasehold.seal(text, bigint, integer) is 'Makes every grant up to this token stale, and admits nobody. Waits for open transactions. Never lowers.';
 
-create function leasehold.place() returns text language plpgsql as $function$
+create function leasehold.place() returns text language plpgsql set search_path = pg_catalog, pg_temp as $function$
 begin
   return (select format('%s/%s/%s', y.system_identifier, c.timeline_id, c.checkpoint_lsn)
     from pg_control_system() y, pg_control_checkpoint() c);
@@ -242,7 +253,7 @@ exception when others then
 end $function$;
 comment on function leasehold.place() is 'Internal. Where an xid is valid: system identifier, timeline, last checkpoint; null where that is not permitted.';
 
-create function leasehold.outcome(xid text, place text) returns text language plpgsql as $function$
+create function leasehold.outcome(xid text, place text) returns text language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
   place_now text := leasehold.place();
   status text;
@@ -263,7 +274,7 @@ begin
 end $function$;
 comment on function leasehold.outcome(text, text) is 'committed, aborted, in progress or unknown, for pg_current_xact_id() and place() of that transaction.';
 
-create function leasehold.bypass(reason text) returns boolean language plpgsql as $function$
+create function leasehold.bypass(reason text) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
 begin
   if reason is null or reason !~ '[^[:space:]]' then
     raise exception 'leasehold: a bypass needs a reason' using errcode = '22023';
@@ -275,7 +286,7 @@ begin
 end $function$;
 comment on function leasehold.bypass(text) is 'Lets this transaction write to protected tables without a guard. For migrations and repairs; recorded in leasehold.bypasses.';
 
-create function leasehold.refuse_truncate() returns trigger language plpgsql as $function$
+create function leasehold.refuse_truncate() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $function$
 begin
   if current_setting('leasehold.bypassed', true) = pg_current_xact_id()::text then return null; end if;
   raise exception 'leasehold: %.% is protected and cannot be truncated', tg_table_schema, tg_table_name
@@ -365,7 +376,7 @@ end $body$, expression));
 end $function$;
 comment on function leasehold.protect(regclass, text) is 'Refuses (LH002) rows written to a table without a guard of their resource in the same transaction. The expression over NEW gives the qualified name and is used for old rows too. Again: replaces the expression.';
 
-create function leasehold.unprotect(protected regclass) returns boolean language plpgsql as $function$
+create function leasehold.unprotect(protected regclass) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
   target text;
   guardian regprocedure;
@@ -398,7 +409,7 @@ begin
 end $function$;
 comment on function leasehold.unprotect(regclass) is 'Takes back protect. False if the table was not protected.';
 
-create function leasehold.prune(older_than interval) returns bigint language plpgsql as $function$
+create function leasehold.prune(older_than interval) returns bigint language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
   deleted bigint;
   highest_deleted bigint;

@@ -9,7 +9,7 @@ type Call = (...args: unknown[]) => unknown;
 type Inside<Tx> = (tx: Tx) => unknown;
 
 interface Sql {
-  begin(options: string, inside: (tx: never) => unknown): Promise<unknown>;
+  begin(options: string, inside: (tx: unknown) => unknown): Promise<unknown>;
 }
 
 /**
@@ -23,7 +23,7 @@ interface Sql {
 export async function begin<Tx>(sql: Sql, options: string, inside: Inside<Tx>): Promise<void> {
   const session = new Session();
   try {
-    await sql.begin(options, (tx: Tx) => session.run(tx, inside));
+    await sql.begin(options, (tx) => session.run(tx as Tx, inside));
   } catch (error) {
     session.end(error);
     throw error;

@@ -10,14 +10,14 @@ export type PostgresClient = PgPool | PostgresJs | PGliteLike;
 
 /** What the body of a write gets from such a client. Overloads are inferred only where both sides have them. */
 export type TxOf<Client> = Client extends {
-  begin: { (scope: (tx: infer Tx) => unknown): unknown; (options: string, scope: (tx: never) => unknown): unknown };
+  begin: { (scope: (tx: infer Tx) => unknown): unknown; (options: string, scope: (tx: infer _) => unknown): unknown };
 }
   ? Tx
-  : Client extends { transaction(scope: (tx: infer Tx) => Promise<unknown>): Promise<unknown> }
+  : Client extends { transaction: (scope: (tx: infer Tx) => Promise<unknown>) => Promise<unknown> }
     ? Tx
-    : Client extends { connect: { (): Promise<infer Lent>; (done: never): void } }
+    : Client extends { connect: { (): Promise<infer Lent>; (done: infer _): void } }
       ? Lent
-      : Client extends { connect(): Promise<infer Lent> }
+      : Client extends { connect: () => Promise<infer Lent> }
         ? Lent
         : never;
 

@@ -42,11 +42,11 @@ export function within<T>(
         timer.clear();
         resolve(value);
       },
-      (error: unknown) => {
+      (error: Error) => {
         if (isOver) return;
         isOver = true;
         timer.clear();
-        reject(error as Error);
+        reject(error);
       },
     );
   });

@@ -46,7 +46,7 @@ export function failureOf(error: unknown, call: Call): Error {
   if (sql.code === '42501') {
     return unavailable(
       `${sql.message}; the role needs: grant usage on schema ${schema}, grant execute on all functions in schema ${schema}, ` +
-        `grant select, insert, update, delete on ${schema}.fence, grant select, update (one) on ${schema}.horizon`,
+        `grant select, insert, update on ${schema}.fence, grant select, update (one) on ${schema}.horizon`,
     );
   }
   if (sql.code === '55P03') return unavailable('a transaction of an earlier owner is open and holds the resource');

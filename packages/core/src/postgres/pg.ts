@@ -1,6 +1,10 @@
 import type { Clock } from '../clock.ts';
+import { ConfigError } from '../errors.ts';
 import { NoAnswer, within } from './deadline.ts';
 import { ALONE, rowOf, type Driver, type Ended, type Row, type Work } from './driver.ts';
+
+/** SQLSTATE of the warning that COMMIT found no transaction. */
+const NO_TRANSACTION = '25P01';
 
 interface PgResult {
   readonly command?: string;
@@ -10,9 +14,11 @@ interface PgResult {
 /** What the fence uses of a client that a pool of `pg` has lent out. */
 export interface PgPoolClient {
   query(text: string): Promise<unknown>;
-  release(destroy?: Error | boolean): void;
+  release: (destroy?: Error | boolean) => void;
   on(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'notice', listener: (notice: { readonly code?: string | undefined }) => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
+  removeListener(event: 'notice', listener: (notice: { readonly code?: string | undefined }) => void): unknown;
 }
 
 /** A pool of `pg`, or of its shape. */
@@ -25,13 +31,25 @@ class Lent<Tx extends PgPoolClient> {
   readonly client: Tx;
   /** What ended the connection. Without a listener a client whose session was ended would end the process. */
   lost: Error | undefined;
+  /** The body has ended the transaction: COMMIT found none. */
+  hadNoTransaction = false;
+  readonly #release: PgPoolClient['release'];
   readonly #onError = (error: Error): void => {
     this.lost ??= error;
+  };
+  readonly #onNotice = (notice: { readonly code?: string | undefined }): void => {
+    if (notice.code === NO_TRANSACTION) this.hadNoTransaction = true;
   };
 
   constructor(client: Tx) {
     this.client = client;
+    this.#release = client.release;
+    // A body that gives it back, as adapters of query builders do, would share an open transaction with strangers.
+    client.release = () => {
+      throw new ConfigError('tx.release', "is the fence's, which gives the client back when the body has settled");
+    };
     client.on('error', this.#onError);
+    client.on('notice', this.#onNotice);
   }
 
   async query(text: string, what: string, withinMs: number, clock: Clock): Promise<PgResult> {
@@ -43,7 +61,9 @@ class Lent<Tx extends PgPoolClient> {
   /** Gives the client back. With an error it is closed, which rolls back whatever is open. */
   release(error?: unknown): void {
     const because = this.lost ?? error;
+    this.client.release = this.#release;
     this.client.release(because === undefined ? undefined : because instanceof Error ? because : true);
+    this.client.removeListener('notice', this.#onNotice);
     this.client.removeListener('error', this.#onError);
   }
 }
@@ -72,10 +92,9 @@ export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
   }
 
   async run(sql: string): Promise<void> {
-    const client = await this.#pool.connect();
-    const lent = new Lent(client);
+    const lent = new Lent(await this.#pool.connect());
     try {
-      await client.query(sql);
+      await lent.client.query(sql);
     } finally {
       lent.release();
     }
@@ -123,13 +142,10 @@ export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
       lent.release();
       return { at: 'lost', error: lost };
     }
-    if (transactionStatusOf(lent.client) === 'I') {
-      lent.release();
-      return { at: 'ended' };
-    }
     try {
       const { command } = await lent.query('commit', 'COMMIT', withinMs, this.#clock);
       lent.release();
+      if (lent.hadNoTransaction) return { at: 'ended' };
       return command === 'ROLLBACK' ? { at: 'aborted' } : { at: 'done', value };
     } catch (error) {
       lent.release(error);
@@ -157,12 +173,6 @@ export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
     });
     return new Lent(client);
   }
-}
-
-/** Newer versions of pg know it: I, T or E. */
-function transactionStatusOf(client: object): unknown {
-  const { getTransactionStatus } = client as { getTransactionStatus?: () => unknown };
-  return typeof getTransactionStatus === 'function' ? getTransactionStatus.call(client) : undefined;
 }
 
 /** Whether a body failed because its connection was gone, and for no reason of its own. */

@@ -9,7 +9,7 @@ interface Exec {
 
 /** A PGlite, or something of its shape. */
 export interface PGliteLike extends Exec {
-  transaction(scope: (tx: never) => Promise<unknown>): Promise<unknown>;
+  transaction(scope: (tx: unknown) => Promise<unknown>): Promise<unknown>;
 }
 
 export class PGliteDriver<Tx> implements Driver<Tx> {
@@ -31,10 +31,11 @@ export class PGliteDriver<Tx> implements Driver<Tx> {
 
   write<T>(work: Work<Tx, T>): Promise<Ended<T>> {
     const scope: Scope<Tx> = {
-      transact: (inside) => this.#db.transaction(inside as (tx: never) => Promise<void>),
+      transact: (inside) => this.#db.transaction((tx) => inside(tx as Tx)),
       send: async (tx, sql) => lastRow(await (tx as Exec).exec(sql)),
       before: (isolation) => `set transaction isolation level ${isolation}, read write; `,
       isEnded: (tx) => (tx as { readonly closed?: boolean }).closed === true,
+      isOfConnection: () => false,
     };
     return writeScoped(scope, work, this.#clock);
   }

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts';
+import { begin, isOfConnection } from './begin.ts';
 import { within } from './deadline.ts';
 import { ALONE, rowOf, type Driver, type Ended, type Row, type Work } from './driver.ts';
 import { writeScoped, type Scope } from './scoped.ts';
@@ -13,7 +14,7 @@ interface Unsafe {
 
 /** An instance of `postgres` (porsager), or of its shape. */
 export interface PostgresJs extends Unsafe {
-  begin(options: string, scope: (tx: never) => unknown): Promise<unknown>;
+  begin(options: string, scope: (tx: unknown) => unknown): Promise<unknown>;
 }
 
 export class PostgresJsDriver<Tx> implements Driver<Tx> {
@@ -42,11 +43,11 @@ export class PostgresJsDriver<Tx> implements Driver<Tx> {
 
   write<T>(work: Work<Tx, T>): Promise<Ended<T>> {
     const scope: Scope<Tx> = {
-      transact: (inside) =>
-        this.#sql.begin(`isolation level ${work.isolation} read write`, inside as (tx: never) => unknown),
+      transact: (inside) => begin(this.#sql, `isolation level ${work.isolation} read write`, (tx) => inside(tx as Tx)),
       send: async (tx, sql) => lastRow(await (tx as Unsafe).unsafe(sql)),
       before: () => '',
       isEnded: () => false,
+      isOfConnection,
     };
     return writeScoped(scope, work, this.#clock);
   }

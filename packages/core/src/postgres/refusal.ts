@@ -1,4 +1,4 @@
-import { StaleTokenError } from '../errors.ts';
+import { findStale, StaleTokenError } from '../errors.ts';
 
 /** What an error of PostgreSQL says, whoever wraps it. */
 export interface SqlError {
@@ -9,7 +9,8 @@ export interface SqlError {
   readonly severity: string | undefined;
 }
 
-const SQLSTATE = /^[0-9A-Z]{5}$/;
+/** No class begins with E, as EPIPE does, and of those with P only P0 is PostgreSQL's: P2010 is Prisma's. */
+const SQLSTATE = /^(?!E|P[1-9])[0-9A-Z]{5}$/;
 
 /** Where clients and ORMs keep the error that they wrap. */
 const INSIDE = [
@@ -49,7 +50,7 @@ export function sqlErrorOf(error: unknown, isWanted: (code: string) => boolean =
   for (let at = 0; at < queue.length && at < MOST; at++) {
     const each = queue[at];
     const code = textOf(each, 'originalCode', 'code', 'sqlState');
-    if (code !== undefined && SQLSTATE.test(code) && !/^[EP]\d{4}$/.test(code) && isWanted(code)) {
+    if (code !== undefined && SQLSTATE.test(code) && isWanted(code)) {
       return {
         code,
         message: textOf(each, 'originalMessage', 'message') ?? code,
@@ -68,7 +69,7 @@ export function sqlErrorOf(error: unknown, isWanted: (code: string) => boolean =
 /** The refusal that `error` tells of, or is wrapped around. */
 export function staleIn(error: unknown, fence: string): StaleTokenError | undefined {
   const found = sqlErrorOf(error, (code) => code === 'LH001');
-  if (found === undefined) return undefined;
+  if (found === undefined) return findStale(error);
   const { resource, fencingToken, highest } = detailOf(found);
   return new StaleTokenError(resource, { fence, fencingToken, highest });
 }

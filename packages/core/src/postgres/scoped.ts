@@ -4,75 +4,92 @@ import type { Ended, Row, Work } from './driver.ts';
 
 /** A client that runs a function inside a transaction, and sends BEGIN, COMMIT and ROLLBACK itself. */
 export interface Scope<Tx> {
-  transact(scope: (tx: Tx) => Promise<void>): Promise<unknown>;
+  transact(inside: (tx: Tx) => Promise<void>): Promise<unknown>;
   /** Sends one or several statements. */
   send(tx: Tx, sql: string): Promise<Row>;
   /** What comes before the guard in the same text, to set the isolation level. */
-  readonly before: (isolation: string) => string;
+  before(isolation: string): string;
   /** Whether the body has ended the transaction. */
   isEnded(tx: Tx): boolean;
+  /** Whether this is what queries reject with once the connection is gone. */
+  isOfConnection(error: unknown): boolean;
 }
 
-/** A fenced transaction over such a client. Never rejects, and never resolves before the body has settled. */
+/** A fenced transaction over such a client. Never rejects, and never resolves before a body that has begun has settled. */
 export async function writeScoped<Tx, T>(scope: Scope<Tx>, work: Work<Tx, T>, clock: Clock): Promise<Ended<T>> {
-  let state: 'opening' | 'body' | 'closing' | 'over' = 'opening';
-  let ended: Ended<T> | undefined;
-  let opened = (): void => {};
-  const opening = new Promise<void>((resolve) => (opened = resolve));
-  let settled = (): void => {};
-  const body = new Promise<void>((resolve) => (settled = resolve));
+  let isGivenUp = false;
+  /** What the body came to; `lost` is set if the transaction had failed before that. */
+  let settled: { readonly ended: Ended<T>; readonly lost?: unknown } | undefined;
+  let failure: { readonly error: unknown } | undefined;
+  let begun = (): void => {};
+  const begin = new Promise<void>((resolve) => (begun = resolve));
+  let bodySettled = (): void => {};
+  const body = new Promise<void>((resolve) => (bodySettled = resolve));
+  let hasBegun = false;
 
-  const running = scope.transact(async (tx) => {
-    if (state === 'over') throw new NoAnswer('BEGIN', work.openMs);
+  const settle = (ended: Ended<T>): void => {
+    settled = failure === undefined ? { ended } : { ended, lost: failure.error };
+  };
+  const inside = async (tx: Tx): Promise<void> => {
+    // Too late, nobody waits for this any more: what is thrown rolls back.
+    if (isGivenUp) throw new NoAnswer('BEGIN', work.openMs);
     let guard: string;
     try {
       guard = work.guard();
     } catch (error) {
-      ended = { at: 'body', error };
+      settle({ at: 'body', error });
       throw error;
     }
     const row = await scope.send(tx, scope.before(work.isolation) + guard);
-    // Too late: nobody waits for this any more. Rolls back.
-    if ((state as string) === 'over') throw new NoAnswer('the guard', work.openMs);
+    if (isGivenUp) throw new NoAnswer('the guard', work.openMs);
     work.guarded(row);
-    state = 'body';
-    opened();
+    hasBegun = true;
+    begun();
     try {
       const value = await work.body(tx);
-      ended = { at: 'done', value };
+      settle(scope.isEnded(tx) ? { at: 'ended' } : { at: 'done', value });
     } catch (error) {
-      ended = { at: 'body', error };
+      settle({ at: 'body', error });
       throw error;
     } finally {
-      state = 'closing';
-      settled();
+      bodySettled();
     }
-    if (scope.isEnded(tx)) ended = { at: 'ended' };
-  });
-  running.then(opened, opened);
-
-  try {
-    await within(Promise.race([opening, running]), 'BEGIN and guard', work.openMs, clock);
-  } catch (error) {
-    if ((state as string) === 'opening') {
-      state = 'over';
-      return ended ?? { at: 'opening', error };
-    }
-  }
-  let failed: { readonly error: unknown } | undefined;
-  const closed = running.then(
+  };
+  const running = scope.transact(inside).then(
     () => {},
     (error: unknown) => {
-      failed = { error };
+      failure = { error };
     },
   );
-  if ((state as string) !== 'opening') await Promise.race([body, Promise.all([closed, body])]);
+
   try {
-    await within(closed, 'COMMIT', work.closeMs, clock);
+    await within(Promise.race([begin, running]), 'BEGIN and guard', work.openMs, clock);
   } catch (error) {
-    failed ??= { error };
+    isGivenUp = !hasBegun;
+    if (isGivenUp) return { at: 'opening', error };
   }
-  if (ended === undefined) return { at: 'opening', error: failed?.error };
-  if (ended.at !== 'done' || failed === undefined) return ended;
-  return { at: 'commit', error: failed.error, value: ended.value };
+  if (hasBegun) await body;
+  try {
+    await within(running, 'COMMIT or ROLLBACK', work.closeMs, clock);
+  } catch (error) {
+    failure ??= { error };
+  }
+  return judge(settled, failure, scope);
+}
+
+function judge<T>(
+  settled: { readonly ended: Ended<T>; readonly lost?: unknown } | undefined,
+  failure: { readonly error: unknown } | undefined,
+  scope: { isOfConnection(error: unknown): boolean },
+): Ended<T> {
+  if (settled === undefined) return { at: 'opening', error: failure?.error };
+  const { ended, lost } = settled;
+  if (lost !== undefined) {
+    if (ended.at === 'done') return { at: 'lost', error: lost };
+    if (ended.at === 'body' && scope.isOfConnection(ended.error)) return { at: 'lost', error: ended.error };
+  }
+  if (ended.at === 'done' && failure !== undefined) {
+    return { at: 'commit', error: failure.error, value: ended.value };
+  }
+  return ended;
 }

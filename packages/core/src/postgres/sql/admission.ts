@@ -1,6 +1,6 @@
 /**
- * Who is let in. Every function is SECURITY INVOKER. plpgsql takes a new snapshot for each statement under READ COMMITTED,
- * which the loop in `admission` relies on.
+ * Who is let in. Every function runs with the rights of its caller. What callers call pins the search_path, and what these
+ * call inherits it. plpgsql takes a new snapshot for each statement under READ COMMITTED: the loop relies on it.
  */
 export const admission = (s: string): string => `
 create function ${s}.check_token(resource text, token bigint) returns void language plpgsql as $function$
@@ -57,9 +57,12 @@ begin
       -- snapshot ends in 40001.
       insert into ${s}.fence (resource, token, lease_id) values (resource, token, lease_id) on conflict do nothing;
       if found then
-        select h.token into seen_token from ${s}.horizon h for share;
-        is_admitted := token > coalesce(seen_token, 9007199254740991);
-        if not is_admitted then delete from ${s}.fence f where f.resource = admission.resource; end if;
+        select h.token into strict seen_token from ${s}.horizon h for share;
+        is_admitted := token > seen_token;
+        -- Unknown resources are sealed up to the horizon, so this changes nothing, and needs no right to delete.
+        if not is_admitted then
+          update ${s}.fence f set token = seen_token, lease_id = null where f.resource = admission.resource;
+        end if;
       end if;
     elsif seen_token > token or (seen_token = token and seen_lease is distinct from lease_id) then
       -- Decided without a lock: what is refused must not keep anybody waiting.
@@ -93,14 +96,14 @@ end $function$;
 comment on function ${s}.admission(text, bigint, text, integer) is 'Internal. Admits a grant whose token is higher than the highest, or equal with the same lease_id; false: stale.';
 
 create function ${s}.highest(resource text, out token bigint, out lease_id text) returns record
-language plpgsql stable as $function$
+language plpgsql stable set search_path = pg_catalog, pg_temp as $function$
 begin
   select f.token, f.lease_id into token, lease_id from ${s}.fence f where f.resource = highest.resource;
   if not found then select nullif(h.token, 0) into token from ${s}.horizon h; end if;
 end $function$;
 comment on function ${s}.highest(text) is 'The highest token admitted, or sealed (lease_id null). Nulls: none yet.';
 
-create function ${s}.refuse(resource text, token bigint) returns boolean language plpgsql as $function$
+create function ${s}.refuse(resource text, token bigint) returns void language plpgsql as $function$
 declare
   high_token bigint;
   high_lease text;
@@ -116,7 +119,7 @@ comment on function ${s}.refuse(text, bigint) is 'Internal. Raises LH001.';
 
 create function ${s}.admit(
   resource text, token bigint, lease_id text, idle_ms integer default 5000, lock_ms integer default 6000
-) returns boolean language plpgsql as $function$
+) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
   idle_before text := current_setting('idle_in_transaction_session_timeout');
   mine text := pg_current_xact_id()::text || ' ';
@@ -145,22 +148,28 @@ comment on function ${s}.admit(text, bigint, text, integer, integer) is 'As guar
 
 create function ${s}.guard(
   resource text, token bigint, lease_id text, idle_ms integer default 5000, lock_ms integer default 6000
-) returns boolean language plpgsql as $function$
+) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
 begin
-  return ${s}.admit(resource, token, lease_id, idle_ms, lock_ms) or ${s}.refuse(resource, token);
+  if not ${s}.admit(resource, token, lease_id, idle_ms, lock_ms) then
+    perform ${s}.refuse(resource, token);
+  end if;
+  return true;
 end $function$;
 comment on function ${s}.guard(text, bigint, text, integer, integer) is 'First statement of a transaction that writes for a lease. Raises LH001 if the grant is stale; else no later grant is admitted before this transaction ends. idle_ms: how long the transaction may stand still. lock_ms: how long to wait for transactions of earlier owners.';
 
 create function ${s}.activate(
   resource text, token bigint, lease_id text, lock_ms integer default 6000
-) returns boolean language plpgsql as $function$
+) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
 begin
-  return ${s}.admission(resource, token, lease_id, lock_ms) or ${s}.refuse(resource, token);
+  if not ${s}.admission(resource, token, lease_id, lock_ms) then
+    perform ${s}.refuse(resource, token);
+  end if;
+  return true;
 end $function$;
 comment on function ${s}.activate(text, bigint, text, integer) is 'First, empty operation of a grant, in a transaction of its own, before anything is read. Raises LH001 if it is stale.';
 
 create function ${s}.seal(resource text, token bigint, lock_ms integer default 6000) returns boolean
-language plpgsql as $function$
+language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
   lock_before text := current_setting('lock_timeout');
   seen_token bigint;
@@ -180,9 +189,11 @@ begin
     exit when found;
     insert into ${s}.fence (resource, token) values (resource, token) on conflict do nothing;
     if found then
-      select h.token into seen_token from ${s}.horizon h for share;
+      select h.token into strict seen_token from ${s}.horizon h for share;
       -- Unknown resources are sealed up to the horizon already: a lower row would open them.
-      if token < seen_token then delete from ${s}.fence f where f.resource = seal.resource; end if;
+      if token < seen_token then
+        update ${s}.fence f set token = seen_token where f.resource = seal.resource;
+      end if;
       exit;
     end if;
   end loop;

@@ -6,7 +6,7 @@
  * system and timeline.
  */
 export const outcome = (s: string): string => `
-create function ${s}.place() returns text language plpgsql as $function$
+create function ${s}.place() returns text language plpgsql set search_path = pg_catalog, pg_temp as $function$
 begin
   return (select format('%s/%s/%s', y.system_identifier, c.timeline_id, c.checkpoint_lsn)
     from pg_control_system() y, pg_control_checkpoint() c);
@@ -16,7 +16,7 @@ exception when others then
 end $function$;
 comment on function ${s}.place() is 'Internal. Where an xid is valid: system identifier, timeline, last checkpoint; null where that is not permitted.';
 
-create function ${s}.outcome(xid text, place text) returns text language plpgsql as $function$
+create function ${s}.outcome(xid text, place text) returns text language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
   place_now text := ${s}.place();
   status text;

@@ -2,7 +2,7 @@ import { settingOf } from './admission.ts';
 
 /** Tables that refuse what was not guarded. They stop what was forgotten, not who means harm: anybody may set a setting. */
 export const protect = (s: string): string => `
-create function ${s}.bypass(reason text) returns boolean language plpgsql as $function$
+create function ${s}.bypass(reason text) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
 begin
   if reason is null or reason !~ '[^[:space:]]' then
     raise exception 'leasehold: a bypass needs a reason' using errcode = '22023';
@@ -14,7 +14,7 @@ begin
 end $function$;
 comment on function ${s}.bypass(text) is 'Lets this transaction write to protected tables without a guard. For migrations and repairs; recorded in ${s}.bypasses.';
 
-create function ${s}.refuse_truncate() returns trigger language plpgsql as $function$
+create function ${s}.refuse_truncate() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $function$
 begin
   if current_setting('${settingOf(s)}.bypassed', true) = pg_current_xact_id()::text then return null; end if;
   raise exception 'leasehold: %.% is protected and cannot be truncated', tg_table_schema, tg_table_name
@@ -104,7 +104,7 @@ end $body$, expression));
 end $function$;
 comment on function ${s}.protect(regclass, text) is 'Refuses (LH002) rows written to a table without a guard of their resource in the same transaction. The expression over NEW gives the qualified name and is used for old rows too. Again: replaces the expression.';
 
-create function ${s}.unprotect(protected regclass) returns boolean language plpgsql as $function$
+create function ${s}.unprotect(protected regclass) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
   target text;
   guardian regprocedure;

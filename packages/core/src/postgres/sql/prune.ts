@@ -1,6 +1,6 @@
 /** Forgetting. A row that is merely deleted would let in every old grant of its resource. */
 export const prune = (s: string): string => `
-create function ${s}.prune(older_than interval) returns bigint language plpgsql as $function$
+create function ${s}.prune(older_than interval) returns bigint language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
   deleted bigint;
   highest_deleted bigint;
