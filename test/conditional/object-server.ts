@@ -102,7 +102,7 @@ export class ObjectServer implements AsyncDisposable {
     const act = (): Reply => this.#act(seen);
     const fault = method === 'GET' || method === 'PUT' ? this.faults[method].shift() : undefined;
     const reply = await (fault === undefined ? act() : fault(act, seen));
-    if (reply === null) request.destroy();
+    if (reply === null) request.socket.destroy();
     else response.writeHead(reply.status, reply.headers).end(reply.body ?? '');
   }
 

@@ -124,6 +124,7 @@ export class ConditionalFence<V> implements Fence<ConditionalTx<V>> {
     const check = (): void => void grantForWrite(this, grant);
     return this.#turns.run(asked, () =>
       this.#change(asked.resource, check, async (cell, budget) => {
+        check();
         this.#refuseStale(cell, grant);
         const run = new Run<V>(cell?.value ?? null);
         const value = await budget.outside(() => run.run(body));

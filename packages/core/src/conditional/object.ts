@@ -29,7 +29,7 @@ export interface ObjectFenceOptions {
   readonly name?: string | undefined;
   /**
    * Where the object of a resource (its qualified name) is, each at a place of its own: at the store itself, not at a CDN
-   * or another cache before it. `fileName(resource)` makes any name a safe last part of a path.
+   * or another cache before it. ``(resource) => `https://bucket.example/fences/${encodeURIComponent(resource)}` `` will do.
    */
   readonly url: (resource: string) => string | URL;
   /** @default the global fetch, which signs nothing */
