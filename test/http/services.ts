@@ -127,7 +127,7 @@ function headersOf(req: IncomingMessage): Headers {
   return headers;
 }
 
-async function listenOn(server: Server): Promise<Running> {
+export async function listenOn(server: Server): Promise<Running> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {

@@ -106,7 +106,8 @@ class Fields {
     const missing = names.filter((name) => !this.#values.has(name.toLowerCase()));
     if (missing.length === 0) return;
     const isBare = this.#values.size === 0;
-    const detail = 'is missing; send with fencedFetch(lease) or fencingHeaders(lease)';
+    const are = missing.length === 1 ? 'is' : 'are';
+    const detail = `${are} missing; send with fencedFetch(lease) or fencingHeaders(lease)`;
     throw this.fault(isBare ? 'missing' : 'incomplete', missing.join(', '), detail);
   }
 

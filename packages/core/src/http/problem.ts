@@ -19,7 +19,7 @@ export const fresh: Readonly<Record<string, string>> = { 'Cache-Control': 'no-st
 
 const rules: Readonly<Record<FencingHeaderError['reason'], string>> = {
   missing: 'must come with the request',
-  incomplete: 'is missing beside the other Fencing headers',
+  incomplete: 'must come with the others',
   malformed: 'is malformed',
   duplicated: 'is there more than once',
   'other-resource': 'names another resource than this route',
