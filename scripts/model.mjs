@@ -1,4 +1,5 @@
-// npm run model: the model check of the store's decisions. Bounds by environment, as packages/core/test/model/main.ts has them.
+// npm run model [-- store | fence]: the model checks of the store's decisions and of the fence's rule. Bounds by environment,
+// as packages/core/test/model/main.ts has them.
 import { join } from 'node:path';
 
 import { command, runNode } from './lib/foreground.mjs';
@@ -7,7 +8,8 @@ import { step } from './lib/steps.mjs';
 
 await command(async (stopping) => {
   await prepare(step);
-  return runNode(['--max-old-space-size=12288', ...sourceArgs(), join(root, 'packages/core/test/model/main.ts')], {
+  const main = join(root, 'packages/core/test/model/main.ts');
+  return runNode(['--max-old-space-size=12288', ...sourceArgs(), main, ...process.argv.slice(2)], {
     cwd: root,
     env: process.env,
     stopping,

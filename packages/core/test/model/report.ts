@@ -1,4 +1,6 @@
 import type { Finding } from './explore.ts';
+import type { FenceBounds } from './fence-world.ts';
+import type { Found } from './search.ts';
 import type { Bounds } from './world.ts';
 
 export function describeBounds(bounds: Bounds): string {
@@ -7,11 +9,22 @@ export function describeBounds(bounds: Bounds): string {
   return `processes ${processes} (${modes}), leaseIds ${leaseIds}, crashes ${crashes}, late requests ${ghosts}, ttl ${ttl}, refresh ${refresh}`;
 }
 
-export function describeFinding({ states, transitions, probes, depth, complete, seconds, violation }: Finding): string {
+export function describeFinding(finding: Finding): string {
+  return describeFound(finding, `, ${finding.probes} fault-free endings`);
+}
+
+/** What was visited, and step by step how what failed came to fail. */
+export function describeFound(found: Found<string>, more = ''): string {
+  const { states, transitions, depth, complete, seconds, violation } = found;
   const counts =
-    `${states} states, ${transitions} transitions, ${probes} fault-free endings, depth ${depth}, ` +
+    `${states} states, ${transitions} transitions${more}, depth ${depth}, ` +
     `${seconds.toFixed(1)} s, ${complete ? 'exhaustive' : 'not exhausted'}`;
   if (violation === null) return counts;
   const steps = violation.trace.map((step, index) => `  ${String(index + 1).padStart(2)}. ${step}`);
   return [`${violation.property} fails after ${steps.length} steps (${counts}):`, ...steps].join('\n');
+}
+
+export function describeFenceBounds({ agents, acquisitions, tokens, versions, losses }: FenceBounds): string {
+  const lost = losses === 0 ? '' : `, losses of the store's data ${losses}`;
+  return `agents ${agents} (two of one process), acquisitions of each ${acquisitions}, tokens to ${tokens}, writes to ${versions}${lost}`;
 }
