@@ -12,6 +12,9 @@ const examples: Readonly<Record<string, readonly (string | RegExp)[]>> = {
   'cron-task.ts': [/^tick \S+\.000Z, fencing token \d{16}\ntick \S+\.000Z, fencing token \d{16}\ntwo ticks have run$/m],
   'try-run.ts': ['skipped: held, by elsewhere\nsent to 1000 readers'],
   'own-fence.ts': ['STALE_TOKEN example/bridge: fence log book refused', '\nfirst watch, second watch\n'],
+  'http-service.ts': [
+    /^9 pears left\n8 pears left\nStaleTokenError: STALE_TOKEN example\/pears: .* nothing was written: stop this run\n8 pears left still$/m,
+  ],
   'await-using.ts': ['held: true', 'sends 2026-001\nsends 2026-002\nafter the block: free'],
 };
 
