@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { expect, inject, test } from 'vitest';
 
 import { startChild } from '../support/child.ts';
+import { createDatabase } from '../support/postgres.ts';
 
 const folder = new URL('../../examples/', import.meta.url);
 
@@ -10,6 +11,10 @@ const examples: Readonly<Record<string, readonly (string | RegExp)[]>> = {
   'run.ts': [/^9 pears left, says owner \d{16}$/m],
   'bullmq-worker.ts': ['payment 2 of customer 1', 'payment 2 of customer 2', 'all paid'],
   'cron-task.ts': [/^tick \S+\.000Z, fencing token \d{16}\ntick \S+\.000Z, fencing token \d{16}\ntwo ticks have run$/m],
+  'postgres.ts': [
+    /^balance 100\nbalance 120\nStaleTokenError: STALE_TOKEN bank\/account:42: fence ledger refused/m,
+    'LH002 error: leasehold: UPDATE of a row of public.accounts without a guard of bank/account:42',
+  ],
   'try-run.ts': ['skipped: held, by elsewhere\nsent to 1000 readers'],
   'own-fence.ts': ['STALE_TOKEN example/bridge: fence log book refused', '\nfirst watch, second watch\n'],
   'http-service.ts': [
@@ -20,7 +25,8 @@ const examples: Readonly<Record<string, readonly (string | RegExp)[]>> = {
 
 test.each(Object.entries(examples))('%s does what it says', async (file, printed) => {
   // A database of their own: other tests use the same names.
-  const env = { LEASEHOLD_REDIS_URL: `${inject('redisUrl')}/9` };
+  await using database = await createDatabase(inject('postgresUrl'));
+  const env = { LEASEHOLD_REDIS_URL: `${inject('redisUrl')}/9`, LEASEHOLD_POSTGRES_URL: database.url };
   await using child = startChild(new URL(file, folder), { env });
   const exit = await child.exit;
   for (const line of printed) expect(child.output).toMatch(line);
