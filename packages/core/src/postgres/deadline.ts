@@ -32,22 +32,20 @@ export function within<T>(
         }),
       { ref: true },
     );
-    work.then(
-      (value) => {
-        if (isOver) {
-          late(value);
-          return;
-        }
-        isOver = true;
-        timer.clear();
-        resolve(value);
-      },
-      (error: Error) => {
-        if (isOver) return;
-        isOver = true;
-        timer.clear();
-        reject(error);
-      },
-    );
+    const failed = (error: Error): void => {
+      if (isOver) return;
+      isOver = true;
+      timer.clear();
+      reject(error);
+    };
+    work.then((value) => {
+      if (isOver) {
+        late(value);
+        return;
+      }
+      isOver = true;
+      timer.clear();
+      resolve(value);
+    }, failed);
   });
 }

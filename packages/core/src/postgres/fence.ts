@@ -48,6 +48,9 @@ export interface PostgresFenceOptions {
 
 const ISOLATIONS = ['read committed', 'repeatable read', 'serializable'];
 
+/** SQLSTATEs of a session that was ended, which say nothing of the transaction's own. */
+const SESSION_ENDED = /^(?:08|57P|25P0[34])/;
+
 /** How long to pause between two questions what became of a COMMIT, at first and at most; and before a retry. */
 const PAUSE_MS = { first: 10, most: 250 } as const;
 
@@ -238,10 +241,13 @@ export class PostgresFence<Tx> implements Fence<Tx> {
         break;
     }
     // An answer with the severity ERROR: rolled back, for certain, for a reason of the user's statements.
-    if (sqlErrorOf(ended.error)?.severity === 'ERROR') throw this.#ofBody(grant, asked, ended.error);
+    const sql = sqlErrorOf(ended.error);
+    if (sql?.severity === 'ERROR') throw this.#ofBody(grant, asked, ended.error);
     const said = `COMMIT had no clear answer (${messageOf(ended.error)})`;
     const outcome = await this.#outcomeOf(row);
     if (outcome === 'committed') return ended.value;
+    // So does an ERROR in the server's language, which could have been the end of the session.
+    if (outcome === 'aborted' && sql !== undefined && !SESSION_ENDED.test(sql.code)) throw ended.error;
     if (outcome === 'aborted') throw notWritten(`${said}; it was rolled back`, ended.error);
     throw new FenceUnavailableError(
       asked.resource,

@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts';
 import { ConfigError } from '../errors.ts';
 import { NoAnswer, within } from './deadline.ts';
 import { ALONE, rowOf, type Driver, type Ended, type Row, type Work } from './driver.ts';
+import { sqlErrorOf } from './refusal.ts';
 
 /** SQLSTATE of the warning that COMMIT found no transaction. */
 const NO_TRANSACTION = '25P01';
@@ -129,9 +130,10 @@ export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
     try {
       value = await work.body(lent.client);
     } catch (error) {
-      const wasLost = lent.lost;
       await this.#rollBack(lent, work.closeMs, error);
-      return wasLost !== undefined && isOfConnection(error, wasLost) ? { at: 'lost', error } : { at: 'body', error };
+      return lent.lost !== undefined && isOfConnection(error, lent.lost)
+        ? { at: 'lost', error }
+        : { at: 'body', error };
     }
     return this.#commit(lent, value, work.closeMs);
   }
@@ -179,5 +181,6 @@ export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
 function isOfConnection(error: unknown, lost: Error): boolean {
   if (error === lost) return true;
   if (!(error instanceof Error)) return false;
+  if (sqlErrorOf(error)?.severity === 'FATAL') return true;
   return /^Connection terminated|connection error and is not queryable|^Client was closed/.test(error.message);
 }

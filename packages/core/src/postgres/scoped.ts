@@ -84,12 +84,15 @@ function judge<T>(
 ): Ended<T> {
   if (settled === undefined) return { at: 'opening', error: failure?.error };
   const { ended, lost } = settled;
-  if (lost !== undefined) {
-    if (ended.at === 'done') return { at: 'lost', error: lost };
-    if (ended.at === 'body' && scope.isOfConnection(ended.error)) return { at: 'lost', error: ended.error };
+  if (ended.at === 'done') {
+    if (lost !== undefined) return { at: 'lost', error: lost };
+    return failure === undefined ? ended : { at: 'commit', error: failure.error, value: ended.value };
   }
-  if (ended.at === 'done' && failure !== undefined) {
-    return { at: 'commit', error: failure.error, value: ended.value };
+  // The body threw because its connection was gone if the transaction failed for such a reason of its own. An error of
+  // some other connection is the body's own.
+  const isLost = failure !== undefined && ended.at === 'body' && failure.error !== ended.error;
+  if (isLost && scope.isOfConnection(failure.error) && scope.isOfConnection(ended.error)) {
+    return { at: 'lost', error: ended.error };
   }
   return ended;
 }
