@@ -4,7 +4,7 @@ import { ConfigError } from '../../src/errors.ts';
 import { schemaSql } from '../../src/postgres/index.ts';
 
 test('sql/0001-fence.sql is the SQL of the sources', async () => {
-  const again = 'to write it anew: npx vitest run --project unit -u packages/core/test/postgres/schema.test.ts';
+  const again = 'to write it anew: npx vitest run --project unit packages/core/test/postgres/schema.test.ts -u';
   await expect(schemaSql(), again).toMatchFileSnapshot('../../sql/0001-fence.sql');
 });
 
