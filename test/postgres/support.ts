@@ -1,4 +1,5 @@
 import { PGlite, type Transaction } from '@electric-sql/pglite';
+import type { Grant } from '@leasehold/core';
 import {
   installSchema,
   postgresFence,
@@ -13,8 +14,17 @@ import postgres from 'postgres';
 
 import { createDatabase } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
+import { uniqueName } from '../support/redis-client.ts';
 
 export const nowUs = (): number => Date.now() * 1000;
+
+let lastToken = 0;
+
+/** A grant of a resource of its own, later than all before it. */
+export function grantFor(resource: string = `test/${uniqueName('resource')}`): Grant {
+  lastToken = Math.max(lastToken + 1, nowUs());
+  return { resource, fencingToken: lastToken, leaseId: uniqueName('lease') };
+}
 
 /** Questions of the test itself, on connections of their own. */
 export function connectPool(url: string, options: pg.PoolConfig = {}): pg.Pool & AsyncDisposable {
@@ -51,6 +61,7 @@ export async function createSite(serverUrl: string): Promise<Site> {
 }
 
 /** COMMIT in the simple or in the extended protocol; not the isolation level. */
+// oxlint-disable-next-line no-control-regex -- bytes of the protocol
 export const COMMIT: RegExp = /[\0-\x1f]commit\0/i;
 
 /** A proxy before the database of `url`, and the address through it. */

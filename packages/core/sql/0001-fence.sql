@@ -368,7 +368,6 @@ end $body$, expression));
       from family f join pg_catalog.pg_class c on c.oid = f.oid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
       where c.relkind in ('r', 'p')
   loop
-    execute format('drop trigger if exists leasehold_protect_truncate on %s', part.name);
     execute format('create trigger leasehold_protect_truncate before truncate on %s for each statement '
       || 'execute function leasehold.refuse_truncate()', part.name);
   end loop;

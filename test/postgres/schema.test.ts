@@ -1,0 +1,197 @@
+import { readFileSync } from 'node:fs';
+
+import { LeaseholdError } from '@leasehold/core';
+import { installSchema, postgresFence, schemaSql } from '@leasehold/core/postgres';
+import type pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
+
+import { createDatabase, type Database } from '../support/postgres.ts';
+import { uniqueName } from '../support/redis-client.ts';
+import { connectPool, connectPostgresJs, grantFor } from './support.ts';
+
+const file = readFileSync(new URL('../../packages/core/sql/0001-fence.sql', import.meta.url), 'utf8');
+
+let database: Database;
+let pool: pg.Pool;
+
+beforeAll(async () => {
+  database = await createDatabase(inject('postgresUrl'));
+  pool = connectPool(database.url);
+});
+
+afterAll(async () => {
+  await pool.end();
+  await database[Symbol.asyncDispose]();
+});
+
+beforeEach(async () => {
+  await pool.query('drop schema if exists leasehold cascade');
+});
+
+/** Everything that the schema consists of, as the server describes it. */
+async function contents(schema = 'leasehold'): Promise<readonly string[]> {
+  const { rows } = await pool.query<{ what: string }>(
+    `select pg_describe_object(classid, objid, objsubid) || coalesce(': ' || obj_description(objid), '') as what
+     from pg_depend where refobjid = to_regnamespace($1) order by 1`,
+    [schema],
+  );
+  return rows.map(({ what }) => what);
+}
+
+async function isWorking(schema?: string): Promise<void> {
+  const fence = postgresFence(pool, { schema });
+  const grant = grantFor();
+  await fence.activate(grant);
+  expect(await fence.write(grant, async (tx) => (await tx.query('select 1 as one')).rows)).toEqual([{ one: 1 }]);
+}
+
+describe('installSchema', () => {
+  test('by eight processes at once: all succeed, and it is there once', async () => {
+    await using others = connectPool(database.url, { max: 8 });
+    await Promise.all(Array.from({ length: 8 }, () => installSchema(others)));
+    await isWorking();
+    const { rows } = await pool.query('select version from leasehold.versions');
+    expect(rows).toEqual([{ version: 1 }]);
+  });
+
+  test('again: nothing changes, and the data stays', async () => {
+    await installSchema(pool);
+    const [before, grant] = [await contents(), grantFor()];
+    const fence = postgresFence(pool);
+    await fence.activate(grant);
+    await installSchema(pool);
+    await pool.query(file);
+    expect(await contents()).toEqual(before);
+    const { fencingToken, leaseId } = grant;
+    expect(await fence.highest(grant.resource)).toEqual({ fencingToken, leaseId });
+  });
+
+  test('over postgres.js, and by the file, it comes to the same', async () => {
+    await installSchema(pool);
+    const expected = await contents();
+    await pool.query('drop schema leasehold cascade');
+    await using sql = connectPostgresJs(database.url, { max: 1 });
+    await installSchema(sql);
+    expect(await contents()).toEqual(expected);
+    await pool.query('drop schema leasehold cascade');
+    await pool.query(file);
+    expect(await contents()).toEqual(expected);
+  });
+
+  test('into a schema that an administrator has made, by a role that may make none', async () => {
+    const role = uniqueName('owner').replaceAll('-', '_');
+    await pool.query(`create role ${role} login; create schema leasehold authorization ${role}`);
+    await using theirs = connectPool(as(database.url, role));
+    await installSchema(theirs);
+    await isWorking();
+    await pool.query(`drop schema leasehold cascade; drop role ${role}`);
+  });
+
+  test('over tables of somebody else: refused, and nothing is half done', async () => {
+    await pool.query('create schema leasehold; create table leasehold.fence (mine int)');
+    const before = await contents();
+    await expect(installSchema(pool)).rejects.toMatchObject({ code: '42P07' });
+    expect(await contents()).toEqual(before);
+  });
+
+  test('two schemas are two fences, also where the name is a reserved word', async () => {
+    await Promise.all([installSchema(pool), installSchema(pool, { schema: 'user' })]);
+    await isWorking();
+    await isWorking('user');
+    const grant = grantFor();
+    await postgresFence(pool, { schema: 'user' }).activate(grant);
+    expect(await postgresFence(pool).highest(grant.resource)).toBeNull();
+    await pool.query('drop schema "user" cascade');
+  });
+
+  test('tables, columns and functions explain themselves', async () => {
+    await pool.query(schemaSql());
+    const { rows } = await pool.query<{ mute: string }>(
+      `select p.oid::regprocedure::text as mute from pg_proc p
+         where pronamespace = to_regnamespace('leasehold') and obj_description(p.oid) is null
+       union all
+       select c.oid::regclass::text from pg_class c
+         where relnamespace = to_regnamespace('leasehold') and relkind = 'r' and obj_description(c.oid) is null
+       union all
+       select attname from pg_attribute
+         where attrelid = 'leasehold.fence'::regclass and attnum > 0 and col_description(attrelid, attnum) is null`,
+    );
+    expect(rows).toEqual([]);
+  });
+
+  test('functions run with the rights of their callers, and do not look names up in their search_path', async () => {
+    await installSchema(pool);
+    const { rows } = await pool.query(
+      'select proname from pg_proc p join pg_namespace n on n.oid = pronamespace where nspname = $1 and prosecdef',
+      ['leasehold'],
+    );
+    expect(rows).toEqual([]);
+    const fence = postgresFence(pool);
+    await using strange = connectPool(database.url, { max: 1 });
+    // Operators and functions of a schema that comes before pg_catalog.
+    await strange.query(`create schema strange;
+      create function strange.now_is() returns int language sql as 'select 1';
+      create function strange.less(bigint, bigint) returns boolean language sql as 'select true';
+      create operator strange.< (leftarg = bigint, rightarg = bigint, function = strange.less);
+      create function strange.same(text, text) returns boolean language sql as 'select true';
+      create operator strange.= (leftarg = text, rightarg = text, function = strange.same);
+      set search_path = strange, pg_catalog`);
+    const [earlier, later] = [grantFor(), grantFor()];
+    await fence.activate({ ...later, resource: earlier.resource });
+    for (const sql of [fence.guardSql(earlier), fence.activateSql(earlier)]) {
+      await expect(strange.query(sql)).rejects.toMatchObject({ code: 'LH001' });
+    }
+    await strange.query('reset search_path; drop schema strange cascade');
+  });
+});
+
+describe('what is missing is named', () => {
+  test('no schema: a ConfigError that says how to install it', async () => {
+    const fence = postgresFence(pool);
+    const grant = grantFor();
+    const calls = [
+      () => fence.activate(grant),
+      () => fence.write(grant, () => 'written'),
+      () => fence.seal(grant.resource, grant.fencingToken),
+      () => fence.highest(grant.resource),
+    ];
+    for (const call of calls) {
+      const error: unknown = await call().catch((reason: unknown) => reason);
+      expect(error).toMatchObject({ code: 'CONFIG', message: expect.stringMatching(/installSchema.*0001-fence\.sql/) });
+    }
+  });
+
+  test('no rights: the message has the GRANTs, and these are all that it takes', async () => {
+    await installSchema(pool);
+    const role = uniqueName('app').replaceAll('-', '_');
+    await pool.query(`create role ${role} login`);
+    await using theirs = connectPool(as(database.url, role));
+    const fence = postgresFence(theirs);
+    const [first, second] = [grantFor(), grantFor()];
+    const error = await fence.activate(first).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code: 'FENCE_UNAVAILABLE', outcome: 'not-written' });
+    const grants = (error as Error).message.match(/grant [^,;]+(?:, [^g;][^,;]*)* on [^,;]+/g) ?? [];
+    expect(grants).toHaveLength(4);
+    for (const grant of grants) await pool.query(`${grant} to ${role}`);
+    await fence.activate(first);
+    expect(await fence.write(first, () => 'written')).toBe('written');
+    await fence.seal(first.resource, first.fencingToken);
+    await fence.highest(first.resource);
+    // After a prune as well, and with what is refused by the horizon.
+    await pool.query(`update leasehold.fence set changed_at = now() - interval '2 days'`);
+    await pool.query(`select leasehold.prune('1 day')`);
+    expect(LeaseholdError.is(await fence.activate(first).catch((reason: unknown) => reason), 'STALE_TOKEN')).toBe(true);
+    await fence.activate(second);
+    // What it is not allowed: to forget, and to pass.
+    await expect(theirs.query('delete from leasehold.fence')).rejects.toMatchObject({ code: '42501' });
+    await expect(theirs.query(`select leasehold.prune('1 day')`)).rejects.toMatchObject({ code: '42501' });
+    await expect(theirs.query(`select leasehold.bypass('me')`)).rejects.toMatchObject({ code: '42501' });
+    await pool.query(`drop owned by ${role}; drop role ${role}`);
+  });
+});
+
+function as(url: string, role: string): string {
+  const theirs = new URL(url);
+  theirs.username = role;
+  return theirs.href;
+}
