@@ -60,7 +60,7 @@ describe('the file name of a resource', () => {
         expect(fileName(name)).toMatch(/^(?:[a-z0-9_-]|%[0-9a-f]{2})+(?:~[0-9a-f]{64})?$/);
         expect(fileName(name).length).toBeLessThanOrEqual(129);
       }),
-      { numRuns: 2000 },
+      { numRuns: 300 },
     );
   });
 

@@ -20,6 +20,8 @@ const examples: Readonly<Record<string, readonly (string | RegExp)[]>> = {
   'http-service.ts': [
     /^9 pears left\n8 pears left\nStaleTokenError: STALE_TOKEN example\/pears: .* nothing was written: stop this run\n8 pears left still$/m,
   ],
+  'object-storage.ts': [/^StaleTokenError: STALE_TOKEN shop\/stock: fence object refused \d{16}, .*\n8 pears left$/m],
+  'local-file.ts': [/^StaleTokenError: STALE_TOKEN office\/report: fence file refused .*\nmonday,7\ntuesday,9$/m],
   'await-using.ts': ['held: true', 'sends 2026-001\nsends 2026-002\nafter the block: free'],
 };
 

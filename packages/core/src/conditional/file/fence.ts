@@ -124,7 +124,7 @@ export class FileFence implements Fence<FileTx> {
         const value = await budget.outside(() => run.run(body));
         const change = { data: run.data, basis: await run.basis(), check };
         if (await this.#commit(place, budget, (mark) => this.#admit(mark, grant), change)) return value;
-        await budget.pause(round);
+        await budget.pause(round, 50);
         if (budget.isOver) throw place.unavailable(`other writes were faster, ${round + 1} times`);
       }
     });

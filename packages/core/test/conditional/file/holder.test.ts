@@ -16,7 +16,7 @@ const id = '0123456789abcdef0123456789abcdef';
 const own = thisProcess(id);
 const now = Date.now();
 const beforeBoot = now - uptime() * 1000 - 60_000;
-const onLinux = test.runIf(process.platform === 'linux');
+const isLinux = process.platform === 'linux';
 
 function statOf(pid: number): string[] {
   const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -31,17 +31,17 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 2));
 }
 
-describe('a holder is gone', () => {
-  onLinux('if there is no process of that pid', () => {
+describe.runIf(isLinux)('a holder is gone', () => {
+  test('if there is no process of that pid', () => {
     const { pid } = spawnSync('true');
     expect(obstacle({ ...own, pid }, now)).toBeNull();
   });
 
-  onLinux('if the process of that pid is another one', () => {
+  test('if the process of that pid is another one', () => {
     expect(obstacle({ ...own, startTicks: (own.startTicks ?? 0) - 1 }, now)).toBeNull();
   });
 
-  onLinux('if it is dead, and nobody has asked how it ended', async () => {
+  test('if it is dead, and nobody has asked how it ended', async () => {
     // What the shell becomes knows nothing of the child that the shell has made.
     const parent = spawn('sh', ['-c', 'sleep 60 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] });
     try {
@@ -57,7 +57,7 @@ describe('a holder is gone', () => {
     }
   });
 
-  onLinux('if this machine was started anew since', () => {
+  test('if this machine was started anew since', () => {
     const machine = { machineId: own.machineId, bootId: 'another boot' };
     expect(own.machineId).toBeDefined();
     expect(obstacle({ ...own, ...machine }, beforeBoot)).toBeNull();
@@ -65,11 +65,11 @@ describe('a holder is gone', () => {
 });
 
 describe('a holder is not proved gone', () => {
-  onLinux('if it runs', () => {
+  test.runIf(isLinux)('if it runs', () => {
     expect(obstacle(own, now)).toBe('which is running; if it hangs, kill it');
   });
 
-  onLinux('if it is stopped', async () => {
+  test.runIf(isLinux)('if it is stopped', async () => {
     const child = spawn('sleep', ['60']);
     try {
       const pid = child.pid as number;
@@ -98,7 +98,7 @@ describe('a holder is not proved gone', () => {
     expect(why).toContain('cannot be told from here; if it does not, remove the lock file');
   });
 
-  onLinux('if no start time is known', () => {
+  test.runIf(isLinux)('if no start time is known', () => {
     expect(obstacle({ ...own, startTicks: undefined }, now)).toContain('a pid that is in use, by it or by another');
   });
 });
