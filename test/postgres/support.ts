@@ -38,6 +38,16 @@ export function connectPostgresJs(url: string, options: postgres.Options<{}> = {
   return Object.assign(sql, { [Symbol.asyncDispose]: () => sql.end({ timeout: 1 }) });
 }
 
+/** Resolves when so many sessions of this database wait for a lock. */
+export async function isBlocked(pool: pg.Pool, sessions: number): Promise<void> {
+  for (;;) {
+    const { rows } = await pool.query<{ n: number }>(
+      `select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    );
+    if (rows[0]!.n >= sessions) return;
+  }
+}
+
 const LOG = `create table if not exists log (
   at bigint generated always as identity, resource text not null, entry text not null
 )`;

@@ -28,7 +28,7 @@ export async function begin<Tx>(sql: Sql, options: string, inside: Inside<Tx>): 
     session.end(error);
     throw error;
   }
-  session.end(new Error('this transaction is over'));
+  session.end();
 }
 
 /** Whether queries of postgres.js reject with this because the connection is gone. */
@@ -38,10 +38,21 @@ export function isOfConnection(error: unknown): boolean {
   return String(code).startsWith('CONNECTION_') || severity === 'FATAL' || syscall !== undefined;
 }
 
+/** What a query rejects with that comes too late. */
+class NotSentError extends Error {
+  readonly code: string;
+
+  constructor(cause: unknown) {
+    super('this transaction is over, nothing more is sent in it', { cause });
+    this.name = 'NotSentError';
+    this.code = cause === undefined ? 'TRANSACTION_ENDED' : 'CONNECTION_CLOSED';
+  }
+}
+
 /** For as long as the transaction lasts. */
 class Session {
   /** Why nothing is sent any more. */
-  #over: { readonly error: unknown } | undefined;
+  #over: NotSentError | undefined;
   /** For those who wait inside when it ends. */
   #tell: (error: unknown) => void = () => {};
   readonly #ended: Promise<never>;
@@ -51,10 +62,11 @@ class Session {
     this.#ended.catch(() => {});
   }
 
-  end(error: unknown): void {
+  /** Without an error it has ended well. */
+  end(error?: unknown): void {
     if (this.#over !== undefined) return;
-    this.#over = { error };
-    this.#tell(error);
+    this.#over = new NotSentError(error);
+    this.#tell(this.#over);
   }
 
   async run<Tx>(tx: Tx, inside: Inside<Tx>): Promise<unknown> {
@@ -89,7 +101,7 @@ class Session {
     const watched = (asked: Query): void => {
       const { reject } = asked;
       if (this.#over !== undefined) {
-        reject?.(this.#over.error);
+        reject?.(this.#over);
         return;
       }
       // Before the body hears of it, and may send the next one.

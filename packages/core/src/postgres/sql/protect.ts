@@ -43,8 +43,8 @@ begin
   if exists (select from pg_catalog.pg_inherits i where i.inhparent = protected) and kind = 'r' then
     raise warning 'leasehold: % has children by inheritance, which are not protected with it', target;
   end if;
-  -- Columns, functions and types are looked up now and not when the first row is written. Runs on no row.
-  execute format(E'select cast((\\n%s\\n) as text) from %s as new limit 0', expression, target);
+  -- Columns, functions and types are looked up now and not when the first row is written: it must be text. Runs on no row.
+  execute format(E'select pg_catalog.starts_with((\\n%s\\n), %L) from %s as new limit 0', expression, '', target);
 
   perform ${s}.unprotect(protected);
   guardian := format('${s}.%I', 'protect_' || substr(md5(random()::text || clock_timestamp()::text), 1, 12));
@@ -106,14 +106,14 @@ comment on function ${s}.protect(regclass, text) is 'Refuses (LH002) rows writte
 create function ${s}.unprotect(protected regclass) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
   target text;
-  guardian regprocedure;
+  was_protected boolean;
   part record;
 begin
   select format('%I.%I', n.nspname, c.relname) into target
     from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = protected;
   if target is null then return false; end if;
-  select t.tgfoid into guardian from pg_catalog.pg_trigger t
-    where t.tgrelid = protected and t.tgname = 'leasehold_protect' and not t.tgisinternal;
+  was_protected := exists (select from pg_catalog.pg_trigger t
+    where t.tgrelid = protected and t.tgname = 'leasehold_protect' and not t.tgisinternal);
   for part in
     with recursive family(oid) as (
       select protected::oid
@@ -127,12 +127,19 @@ begin
   loop
     execute format('drop trigger leasehold_protect_truncate on %s', part.name);
   end loop;
-  if guardian is null then return false; end if;
-  execute format('drop trigger leasehold_protect on %s', target);
-  if not exists (select from pg_catalog.pg_trigger t where t.tgfoid = guardian) then
-    execute format('drop function %s', guardian);
+  if was_protected then
+    execute format('drop trigger leasehold_protect on %s', target);
   end if;
-  return true;
+  -- What no table uses: this one's, and those of tables that were dropped.
+  for part in
+    select p.oid::regprocedure::text as name from pg_catalog.pg_proc p
+      where p.pronamespace = '${s}'::regnamespace and p.proname like 'protect\\_%' and p.prorettype = 'trigger'::regtype
+        and pg_catalog.pg_has_role(p.proowner, 'USAGE')
+        and not exists (select from pg_catalog.pg_trigger t where t.tgfoid = p.oid)
+  loop
+    execute format('drop function %s', part.name);
+  end loop;
+  return was_protected;
 end $function$;
 comment on function ${s}.unprotect(regclass) is 'Takes back protect. False if the table was not protected.';
 `;
