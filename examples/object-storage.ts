@@ -1,6 +1,6 @@
 // A value in object storage. Whoever comes late finds another ETag than it expects, and is told why.
 import { LeaseManager, type Grant } from '@leasehold/core';
-import { objectFence } from '@leasehold/core/conditional';
+import { fileName, objectFence } from '@leasehold/core/conditional';
 import { redisStore } from '@leasehold/core/redis';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -14,7 +14,7 @@ interface Stock {
 
 const bucket = process.env.BUCKET_URL ?? (await standIn());
 const stock = objectFence<Stock>({
-  url: (resource) => `${bucket}/${encodeURIComponent(resource)}`,
+  url: (resource) => `${bucket}/${fileName(resource)}`,
   // A real bucket wants signed requests: fetch: (url, init) => new AwsClient({ … }).fetch(url, init), of aws4fetch.
 });
 const redis = process.env.LEASEHOLD_REDIS_URL ?? 'redis://localhost:6379';
@@ -31,7 +31,7 @@ const early = await sell();
 await sell();
 // The first run again, as if it had been paused in the middle and woke up only now.
 await stock.write(early, (tx) => tx.set({ pears: 9 })).catch((error: unknown) => console.log(String(error)));
-const object = (await (await fetch(`${bucket}/shop%2Fstock`)).json()) as { value: Stock };
+const object = (await (await fetch(`${bucket}/${fileName('shop/stock')}`)).json()) as { value: Stock };
 console.log(`${object.value.pears} pears left`);
 
 await leases.close();

@@ -1,5 +1,5 @@
 import { systemClock } from '@leasehold/core';
-import { objectFence, type ConditionalTx } from '@leasehold/core/conditional';
+import { fileName, objectFence, type ConditionalTx } from '@leasehold/core/conditional';
 import { describeFence } from '@leasehold/core/testing';
 import { expect, test } from 'vitest';
 
@@ -13,7 +13,7 @@ const { leftOut } = describeFence(
   'objects with ETags',
   async () => {
     const server = await ObjectServer.start();
-    const path = (resource: string): string => `/bucket/${encodeURIComponent(resource)}`;
+    const path = (resource: string): string => `/bucket/${fileName(resource)}`;
     const newFence = () => objectFence<Log>({ url: (resource) => server.origin + path(resource) });
     const fence = newFence();
     return {

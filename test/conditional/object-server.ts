@@ -97,7 +97,9 @@ export class ObjectServer implements AsyncDisposable {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const { method = '', url = '', headers } = request;
-    const seen = { method, path: url, headers, body: Buffer.concat(chunks).toString() };
+    // Clients add parameters of their own.
+    const path = url.replace(/\?.*$/, '');
+    const seen = { method, path, headers, body: Buffer.concat(chunks).toString() };
     this.requests.push(seen);
     const act = (): Reply => this.#act(seen);
     const fault = method === 'GET' || method === 'PUT' ? this.faults[method].shift() : undefined;

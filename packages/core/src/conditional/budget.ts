@@ -1,4 +1,13 @@
 import type { Clock } from '../clock.ts';
+import { parseDuration, type Duration } from '../duration.ts';
+import { ConfigError } from '../errors.ts';
+
+/** Throws `ConfigError` unless calls can have it as their deadline. */
+export function callTimeoutMs(timeout: Duration): number {
+  const ms = parseDuration('timeout', timeout);
+  if (ms === 0 || ms === Infinity) throw new ConfigError('timeout', `${timeout} gives no call a deadline`);
+  return ms;
+}
 
 /** What `within` rejects with when its time is over. Whether the work goes on nevertheless is not known. */
 export class TimeIsUp extends Error {}
@@ -42,14 +51,15 @@ export class Budget {
   within<T>(limitMs: number, work: (signal: AbortSignal) => T | Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const abort = new AbortController();
+      const ms = Math.min(limitMs, this.leftMs);
       // One turn later: timers run before sockets are looked at, and an answer that is already here must win.
       const expire = (): void =>
         void setImmediate(() => {
-          const late = new TimeIsUp(`no answer within ${Math.round(limitMs)} ms`);
+          const late = new TimeIsUp(`no answer within ${Math.round(ms)} ms`);
           reject(late);
           abort.abort(late);
         });
-      const timer = this.#clock.setTimer(Math.min(limitMs, this.leftMs), expire, { ref: true });
+      const timer = this.#clock.setTimer(ms, expire, { ref: true });
       new Promise<T>((begun) => begun(work(abort.signal))).then(resolve, reject).finally(() => timer.clear());
     });
   }

@@ -1,5 +1,5 @@
 import { systemClock, type Clock } from '../clock.ts';
-import { parseDuration, type Duration } from '../duration.ts';
+import type { Duration } from '../duration.ts';
 import { ConfigError, StaleTokenError, TokenOutOfRangeError } from '../errors.ts';
 import {
   admits,
@@ -16,7 +16,7 @@ import {
 } from '../fence/fence.ts';
 import { refuseUnknown } from '../options.ts';
 import { show } from '../show.ts';
-import { Budget } from './budget.ts';
+import { Budget, callTimeoutMs } from './budget.ts';
 import { nextCell, type ConditionalCell } from './cell.ts';
 import { Place, type PlaceCalls, type Versioned } from './place.ts';
 import { Turns } from './turns.ts';
@@ -201,13 +201,6 @@ export class ConditionalFence<V> implements Fence<ConditionalTx<V>> {
 }
 
 const unchanged = { value: undefined, next: null };
-
-/** Throws `ConfigError` unless calls can have it as their deadline. */
-export function callTimeoutMs(timeout: Duration): number {
-  const ms = parseDuration('timeout', timeout);
-  if (ms === 0 || ms === Infinity) throw new ConfigError('timeout', `${timeout} gives no call a deadline`);
-  return ms;
-}
 
 function noCheck(): void {}
 

@@ -29,7 +29,8 @@ export interface ObjectFenceOptions {
   readonly name?: string | undefined;
   /**
    * Where the object of a resource (its qualified name) is, each at a place of its own: at the store itself, not at a CDN
-   * or another cache before it. ``(resource) => `https://bucket.example/fences/${encodeURIComponent(resource)}` `` will do.
+   * or another cache before it. ``(resource) => `https://bucket.example/fences/${fileName(resource)}` `` will do: an encoded
+   * slash or dots in a path are not the same to everybody who signs or passes on a URL.
    */
   readonly url: (resource: string) => string | URL;
   /** @default the global fetch, which signs nothing */

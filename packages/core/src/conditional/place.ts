@@ -111,7 +111,7 @@ export class Place<V> {
   ): Promise<'set' | { readonly cause: unknown }> {
     try {
       if (await this.#compareAndSet(resource, at, next, budget)) return 'set';
-      return { cause: new Error('compareAndSet met something else') };
+      return { cause: new Error('compareAndSet met another version than the one that was read') };
     } catch (cause) {
       if (!isCertain(cause)) return { cause };
       if (round === 0) throw cause;

@@ -16,8 +16,7 @@ import {
 } from '../../fence/fence.ts';
 import { refuseUnknown } from '../../options.ts';
 import { show } from '../../show.ts';
-import { Budget, TimeIsUp } from '../budget.ts';
-import { callTimeoutMs } from '../fence.ts';
+import { Budget, callTimeoutMs, TimeIsUp } from '../budget.ts';
 import { Turns } from '../turns.ts';
 import { checkLocal, isThere, lookAtData, putInPlace, readIfThere, writeDown } from './files.ts';
 import { FileLock } from './lock.ts';
@@ -62,6 +61,8 @@ interface Call {
   readonly budget: Budget;
   /** Nobody waits for it any more: it must stop before its next step that counts. */
   isOver: boolean;
+  /** It has not got the lock yet. */
+  isWaiting: boolean;
   /** The new content may be in place from now on. */
   isSent: boolean;
 }
@@ -158,7 +159,9 @@ export class FileFence implements Fence<FileTx> {
   ): Promise<boolean> {
     return this.#bounded(place, budget, async (call) => {
       await checkLocal(place.folder);
+      call.isWaiting = true;
       const lock = await FileLock.take(place, call);
+      call.isWaiting = false;
       try {
         return await this.#commitLocked(place, lock, call, decide, change);
       } finally {
@@ -198,14 +201,15 @@ export class FileFence implements Fence<FileTx> {
 
   /** Within the time of the call, and with nothing rejected but a `LeaseholdError`. */
   async #bounded<T>(place: FilePlace, budget: Budget, work: (call: Call) => Promise<T>): Promise<T> {
-    const call: Call = { budget, isOver: false, isSent: false };
+    const call: Call = { budget, isOver: false, isWaiting: false, isSent: false };
     try {
       return await budget.within(budget.leftMs, () => work(call));
     } catch (error) {
       call.isOver = true;
       const outcome = call.isSent ? 'unknown' : 'not-written';
       if (error instanceof TimeIsUp) {
-        throw place.unavailable(`${FileLock.obstacleAt(place)}, after ${this.#timeoutMs} ms`, undefined, outcome);
+        const why = call.isWaiting ? FileLock.obstacleAt(place) : `the file system of ${place.folder} gave no answer`;
+        throw place.unavailable(`${why}; ${this.#timeoutMs} ms are over`, undefined, outcome);
       }
       throw LeaseholdError.of(error) ?? place.failure(error, outcome);
     }

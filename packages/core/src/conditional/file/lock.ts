@@ -67,7 +67,7 @@ export class FileLock {
 
   /** What a call that has waited too long waited for. */
   static obstacleAt(place: FilePlace): string {
-    return obstacles.get(place.lock) ?? `the file system of ${place.folder} gave no answer`;
+    return obstacles.get(place.lock) ?? `lock file ${place.lock} is in use by other calls of this process`;
   }
 
   /** False if somebody has removed it by hand: then another may hold it. */

@@ -5,6 +5,7 @@ import { fileFence, type FileFenceOptions } from '../../../src/conditional/file/
 import type { FileTx } from '../../../src/conditional/file/tx.ts';
 import { LeaseLostError } from '../../../src/errors.ts';
 import { Folder, newGrant } from './folder.ts';
+import { newInstance } from './instance.ts';
 
 async function begin(more: Partial<FileFenceOptions> = {}) {
   const folder = await Folder.make();
@@ -276,6 +277,21 @@ describe('a path that can be none', () => {
       await expect(call()).rejects.toMatchObject(unavailable);
       await expect(call()).rejects.toThrow('this process must be able to make, link and rename files in /sys');
     }
+  });
+
+  test.runIf(process.platform === 'linux').each([
+    ['NFS', 0x6969],
+    ['SMB', 0xfe534d42],
+    ['SMB', 0xfe534d42 | 0],
+    ['Ceph', 0xc36400],
+  ])('a folder on %s', async (name, type) => {
+    await using folder = await Folder.make();
+    const statfs = async (): Promise<unknown> => ({ type });
+    const { fileFence: make } = await newInstance({ fs: (sound) => ({ ...sound, statfs }) as typeof sound });
+    const fence = make({ path: () => folder.at('data.txt') });
+    const call = fence.write(newGrant(), (tx) => tx.write('x'));
+    await expect(call).rejects.toThrow(`is on ${name}, which machines share; a file fence needs a local file system`);
+    expect(await folder.names()).toEqual([]);
   });
 
   test.each([
