@@ -1,11 +1,14 @@
 import { LeaseManager, MemoryLeaseStore, type Lease } from '@leasehold/core';
 import { installSchema, postgresFence } from '@leasehold/core/postgres';
+import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
 
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { uniqueName } from '../support/redis-client.ts';
 import { clients } from './clients.ts';
+import { PrismaClient } from './prisma-client.ts';
+import { withPrismaAsking } from './recipes.ts';
 
 let database: Database;
 let admin: pg.Pool;
@@ -128,6 +131,19 @@ describe.each(Object.entries(clients))('%s', (_, open) => {
     await stale.release();
   });
 
+  test('a guard that answers instead of raising is ignored, and the stale write commits: so this is not the recipe', async () => {
+    await using client = open(database.url);
+    const fence = ledger();
+    const stale = await leases.acquire(uniqueName(), { fences: [fence] });
+    await depose(stale);
+    await client.transaction(async (send) => {
+      await send(fence.admitSql(stale));
+      await send('update accounts set balance = balance - 30 where id = 42');
+    });
+    expect(await balance()).toBe(70);
+    await stale.release();
+  });
+
   test('hostile names guard exactly that resource', async () => {
     await using client = open(database.url, 1);
     const fence = ledger();
@@ -152,4 +168,16 @@ describe.each(Object.entries(clients))('%s', (_, open) => {
     const seen = (rows as { resource: string }[]).map(({ resource }) => resource);
     expect(seen.toSorted()).toEqual(hostileNames.map((name) => `${prefix}/${name}`).toSorted());
   });
+});
+
+test('Prisma can ask instead, and throw in JavaScript', async () => {
+  const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: database.url }) });
+  const fence = ledger();
+  const lease = await leases.acquire(uniqueName(), { fences: [fence] });
+  await withPrismaAsking(prisma, fence, lease, 30);
+  await depose(lease);
+  await expect(withPrismaAsking(prisma, fence, lease, 30)).rejects.toThrow('a later owner has begun');
+  expect(await balance()).toBe(70);
+  await lease.release();
+  await prisma.$disconnect();
 });

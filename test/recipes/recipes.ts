@@ -29,11 +29,14 @@ export async function withPg(pool: Pool, ledger: Ledger, lease: Lease, amount: n
   }
 }
 
-/** A session that the server ends is an `error` event of its client. Nobody hears it while the client is checked out. */
+/** A session that the server ends is an `error` event: of the pool, and of a client that is checked out. Unheard it ends the process. */
 export function listening(pool: Pool): Pool {
-  return pool.on('connect', (client) => client.on('error', (error) => console.error('PostgreSQL:', error.message)));
+  const report = (error: Error): void => console.error('PostgreSQL:', error.message);
+  return pool.on('error', report).on('connect', (client) => client.on('error', report));
 }
 
+// With postgres 3.4, also under Drizzle, a transaction whose session was ended goes on outside of it, past its guard. Protect
+// the tables as well (`leasehold.protect`), or write by `ledger.write` over the instance of postgres.
 export async function withPostgresJs(db: Sql, ledger: Ledger, lease: Lease, amount: number): Promise<void> {
   await db.begin(async (tx) => {
     await tx.unsafe(ledger.guardSql(lease));
@@ -41,7 +44,7 @@ export async function withPostgresJs(db: Sql, ledger: Ledger, lease: Lease, amou
   });
 }
 
-export const accounts = pgTable('accounts', { id: integer().primaryKey(), balance: integer().notNull() });
+const accounts = pgTable('accounts', { id: integer().primaryKey(), balance: integer().notNull() });
 
 type Drizzle = NodePgDatabase | PostgresJsDatabase;
 
@@ -80,6 +83,20 @@ export async function withKnex(knex: Knex, ledger: Ledger, lease: Lease, amount:
 export async function withPrisma(prisma: PrismaClient, ledger: Ledger, lease: Lease, amount: number): Promise<void> {
   await prisma.$transaction(async (tx) => {
     await tx.$executeRawUnsafe(ledger.guardSql(lease));
+    await tx.account.update({ where: { id: 42 }, data: { balance: { decrement: amount } } });
+  });
+}
+
+/** For a Prisma in which an error of the database would spoil what comes after it. The answer must be looked at. */
+export async function withPrismaAsking(
+  prisma: PrismaClient,
+  ledger: Ledger,
+  lease: Lease,
+  amount: number,
+): Promise<void> {
+  await prisma.$transaction(async (tx) => {
+    const [answer] = await tx.$queryRawUnsafe<{ admit: boolean }[]>(ledger.admitSql(lease));
+    if (answer?.admit !== true) throw new Error(`${lease.resource}: a later owner has begun`);
     await tx.account.update({ where: { id: 42 }, data: { balance: { decrement: amount } } });
   });
 }
