@@ -1,8 +1,9 @@
+import { createServer } from 'node:http';
 import { LeaseLostError, LeaseManager, MemoryFence, MemoryLeaseStore, type Lease } from '@leasehold/core';
 import { fencedFetch, fencingHeaders, httpFence, signer, verifier, type HttpFenceOptions } from '@leasehold/core/http';
 import { describe, expect, test } from 'vitest';
 
-import { kinds, listen, startService } from './services.ts';
+import { kinds, listen, listenOn, startService } from './services.ts';
 
 const keys = { k1: 'a secret of at least thirty-two bytes' };
 const sign = signer({ keys, current: 'k1' });
@@ -17,6 +18,13 @@ const post = (entry: string): RequestInit => ({
 /** A manager with a store of its own: two of them are one store before and after it lost its data. */
 function newManager(): LeaseManager {
   return new LeaseManager({ store: new MemoryLeaseStore({ prefix: 'shop' }) });
+}
+
+/** A later grant was admitted somewhere, and the lease hears of it. */
+async function overtake(lease: Lease): Promise<void> {
+  const fence = new MemoryFence();
+  await fence.activate({ ...lease.grant, fencingToken: lease.fencingToken + 1 });
+  await fence.activate(lease).catch(() => {});
 }
 
 function shopFence(url: string, more: Partial<HttpFenceOptions> = {}) {
@@ -126,16 +134,32 @@ describe('a request that is under way', () => {
       const lost = leases.run('7', async (lease) => {
         const request = fencedFetch(lease)(service.url, { method: 'POST' });
         await arrival;
-        // A later grant was seen elsewhere.
-        const fence = new MemoryFence();
-        await fence.activate({ ...lease.grant, fencingToken: lease.fencingToken + 1 });
-        await fence.activate(lease).catch(() => {});
+        await overtake(lease);
         requested = await request.catch((error: unknown) => error);
       });
       await expect(lost).rejects.toMatchObject({ code: 'LEASE_LOST', reason: 'fenced' });
       expect(requested).toMatchObject({ code: 'LEASE_LOST', reason: 'fenced' });
     } finally {
       await service.close();
+    }
+  });
+
+  test('ends with its lease also when its answer has begun, whatever of it is kept', async () => {
+    const server = await listenOn(createServer((_req, res) => void res.writeHead(200).write('begun')));
+    try {
+      await using leases = newManager();
+      const lost = leases.run('7', async (lease) => {
+        const reader = (await fencedFetch(lease)(server.url)).body?.getReader();
+        expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('begun');
+        const more = reader?.read().catch((error: unknown) => error);
+        await overtake(lease);
+        ended = await more;
+      });
+      let ended: unknown;
+      await expect(lost).rejects.toMatchObject({ code: 'LEASE_LOST', reason: 'fenced' });
+      expect(ended).toMatchObject({ code: 'LEASE_LOST', reason: 'fenced' });
+    } finally {
+      await server.close();
     }
   });
 

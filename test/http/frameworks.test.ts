@@ -1,6 +1,6 @@
 // oxlint-disable oxc/no-async-endpoint-handlers -- Express 5 hands on what they reject with, and Fastify always did.
 import { createServer, type RequestListener } from 'node:http';
-import { MemoryFence, type Grant } from '@leasehold/core';
+import { FencingHeaderError, MemoryFence, type Grant } from '@leasehold/core';
 import { expressFenceRoute, expressFencing, fastifyFencing, fencingErrors, fencingHeaders } from '@leasehold/core/http';
 import express from 'express';
 import fastify, { type FastifyInstance } from 'fastify';
@@ -11,6 +11,7 @@ import { listenOn } from './services.ts';
 const grant: Grant = { resource: 'shop/7', fencingToken: Date.now() * 1000, leaseId: 'a1b2' };
 const headers = fencingHeaders(grant);
 const fencing = { resource: 'shop/7' };
+const lowered = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 const granted = (request: { getDecorator<T>(name: string): T }): string => request.getDecorator<Grant>('grant').leaseId;
 
 /** The status of a request with a grant, and of one without. */
@@ -124,6 +125,16 @@ describe('the Fastify plug-in', () => {
     expect([(await send(headers)).statusCode, parsed]).toEqual([200, 1]);
   });
 
+  test('reads what was sent, not what somebody on the way made of it', async () => {
+    await using app = fastify();
+    app.addHook('onRequest', async (request) => void Object.assign(request.raw.headers, lowered));
+    app.register(async (scope) => {
+      scope.register(fastifyFencing, fencing);
+      scope.post('/entries', async (request) => granted(request));
+    });
+    expect(await statuses(app, '/entries')).toEqual([200, 428]);
+  });
+
   test('options that cannot work keep the application from starting', async () => {
     const app = fastify();
     app.register(fastifyFencing, { resource: 7 } as never);
@@ -147,8 +158,10 @@ describe('the Express middleware', () => {
         if (req.url === '/fence') return void route(req, res, failed);
         void read(req, res, (error) => {
           if (error !== undefined) return failed(error);
-          if (req.url === '/begun') res.write('begun');
-          if (req.url === '/begun') failed(Object.assign(new Error('late'), { cause: error }));
+          if (req.url === '/begun') {
+            res.write('begun');
+            failed(new FencingHeaderError('shop/7', 'missing', 'Fencing-Token', 'came too late'));
+          }
           res.end((req as unknown as { grant: Grant }).grant.leaseId);
         });
       }),
@@ -161,7 +174,31 @@ describe('the Express middleware', () => {
       expect(await (await send('/entries')).text()).toBe('a1b2');
       expect((await send('/entries', {})).status).toBe(428);
       expect(await (await send('/begun')).text()).toBe('beguna1b2');
-      expect(passed).toMatchObject([{ message: 'late' }]);
+      expect(passed).toMatchObject([{ code: 'FENCING_HEADER' }]);
+    } finally {
+      await server.close();
+    }
+  });
+
+  test('reads what was sent, not what somebody on the way made of it', async () => {
+    const app = express();
+    app.use((req, _res, next) => {
+      Object.assign(req.headers, lowered);
+      next();
+    });
+    app.post('/entries', expressFencing(fencing), (req, res) => void res.send(req.grant.leaseId));
+    app.all('/fence', expressFenceRoute(new MemoryFence()));
+    app.use(fencingErrors());
+    const server = await listenOn(createServer(app as RequestListener));
+    try {
+      for (const [path, status] of [
+        ['/entries', 200],
+        ['/fence', 204],
+      ] as const) {
+        const post = (more: Record<string, string>): Promise<Response> =>
+          fetch(`${server.url}${path}`, { method: 'POST', headers: more });
+        expect([(await post(headers)).status, (await post({})).status]).toEqual([status, 428]);
+      }
     } finally {
       await server.close();
     }

@@ -244,8 +244,9 @@ describe.each(kinds)('on %s', (kind) => {
 
   test('errors that are not ours, or not about this grant, are the application’s', async () => {
     await using service = await startService(kind);
-    for (const how of ['bug', 'elsewhere']) {
-      const answer = await send(service, `/shops/7/ill/${how}`, fencingHeaders(newGrant()));
+    const ways = ['bug', 'stale elsewhere', 'stale before', 'out of range elsewhere', 'silent elsewhere'];
+    for (const how of ways) {
+      const answer = await send(service, `/shops/7/ill/${encodeURIComponent(how)}`, fencingHeaders(newGrant()));
       expect(answer).toMatchObject({ status: 500, body: 'the application’s own error page' });
       expect(Object.keys(answer.headers).filter((name) => name.startsWith('fencing'))).toEqual([]);
     }

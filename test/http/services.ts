@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { FenceUnavailableError, MemoryFence, StaleTokenError, type Grant } from '@leasehold/core';
+import { FenceUnavailableError, MemoryFence, StaleTokenError, TokenOutOfRangeError, type Grant } from '@leasehold/core';
 import {
   expressFenceRoute,
   expressFencing,
@@ -58,17 +58,23 @@ export class Ledger {
   }
 
   /** Whatever can go wrong in a handler. */
-  fail(grant: Grant, how: string | undefined): never {
+  fail(grant: Grant, how = ''): never {
     const { resource, fencingToken } = grant;
     const highest = { fencingToken: fencingToken + 1, leaseId: 'other' };
-    switch (how) {
+    switch (decodeURIComponent(how)) {
       case 'silent':
         throw new FenceUnavailableError(resource, 'ledger', 'no answer from db-1.internal');
       case 'wrapped':
         throw new Error('orm', { cause: new StaleTokenError(resource, { fence: 'ledger', fencingToken, highest }) });
-      case 'elsewhere':
-        // A grant that the handler holds itself, of something else.
+      // Of a grant that the handler holds itself: of something else, or of the same at another time.
+      case 'stale elsewhere':
         throw new StaleTokenError('mail/outbox', { fence: 'outbox', fencingToken, highest });
+      case 'stale before':
+        throw new StaleTokenError(resource, { fence: 'outbox', fencingToken: fencingToken - 1, highest });
+      case 'out of range elsewhere':
+        throw new TokenOutOfRangeError('mail/outbox', fencingToken, 'outbox');
+      case 'silent elsewhere':
+        throw new FenceUnavailableError('mail/outbox', 'outbox', 'no answer');
       default:
         throw new Error('a bug of the application');
     }

@@ -21,6 +21,12 @@ export interface ExpressRequest {
   readonly rawHeaders?: readonly string[] | undefined;
 }
 
+/** What a request has in a route of Express. */
+export interface ExpressRouteRequest extends ExpressRequest {
+  readonly path: string;
+  readonly params: Readonly<Record<string, string | string[]>>;
+}
+
 export interface ExpressResponse {
   readonly headersSent: boolean;
   statusCode: number;
@@ -30,20 +36,22 @@ export interface ExpressResponse {
 
 export type ExpressNext = (error?: unknown) => void;
 
+export type ExpressFencing = (req: ExpressRequest, res: unknown, next: ExpressNext) => Promise<void>;
+
 /**
  * Middleware for Express 5: reads the grant of a request into `req.grant`, for the handler to give to the service's own fence.
  * What is wrong with the headers goes to `next` as a `FencingHeaderError`: put `fencingErrors()` behind the routes.
  *
  * Throws `ConfigError` for an option that cannot work.
  */
-export function expressFencing<Req extends ExpressRequest>(
-  options: FencedOptions<Req>,
-): (req: Req, res: unknown, next: ExpressNext) => Promise<void> {
+export function expressFencing(options: FencedOptions<ExpressRouteRequest>): ExpressFencing;
+export function expressFencing<Req extends ExpressRequest>(options: FencedOptions<Req>): ExpressFencing;
+export function expressFencing<Req extends ExpressRequest>(options: FencedOptions<Req>): ExpressFencing {
   checkFenced(options);
   return async (req, _res, next) => {
     let grant: Grant;
     try {
-      grant = await grantOfRequest(options, req, sentHeaders(req));
+      grant = await grantOfRequest(options, req as Req, sentHeaders(req));
     } catch (error) {
       next(error);
       return;
@@ -71,7 +79,7 @@ export function fencingErrors(): (
 }
 
 /** `fenceRoute` for Express 5: `app.all('/fence', expressFenceRoute(fence))`. */
-export function expressFenceRoute<Req extends ExpressRequest>(
+export function expressFenceRoute<Req extends ExpressRequest = ExpressRequest>(
   fence: Fence,
   options: FenceRouteOptions<Req> = {},
 ): (req: Req, res: ExpressResponse, next: ExpressNext) => Promise<void> {

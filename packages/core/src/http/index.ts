@@ -8,9 +8,11 @@ export {
   expressFenceRoute,
   expressFencing,
   fencingErrors,
+  type ExpressFencing,
   type ExpressNext,
   type ExpressRequest,
   type ExpressResponse,
+  type ExpressRouteRequest,
 } from './express.ts';
 export {
   fastifyFenceRoute,

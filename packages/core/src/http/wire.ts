@@ -96,7 +96,10 @@ export function writeGrant(grant: Grant, sign: Sign | undefined): Record<string,
   if (sign === undefined) return headers;
   const signature: unknown = sign(grant);
   if (typeof signature !== 'string' || !/^[\u0021-\u002b\u002d-\u007e]{1,1024}$/.test(signature)) {
-    throw new ConfigError('sign', 'must give a signature at once, as 1 to 1,024 visible characters of ASCII without a comma');
+    throw new ConfigError(
+      'sign',
+      'must give a signature at once, as 1 to 1,024 visible characters of ASCII without a comma',
+    );
   }
   return { ...headers, [field.signature]: signature };
 }

@@ -262,11 +262,24 @@ describe('write', () => {
     await expect(kept?.('/entries')).rejects.toThrow('CONFIG: fetch: this write is over');
     answer(new Response());
     expect(await write).toBe('returned');
+    // Also when the body throws, and then only its own error comes out.
+    const own = new Error('the body’s own');
+    const order: string[] = [];
+    const failing = fence.write(grant, (send) => {
+      void send('/entries');
+      throw own;
+    });
+    const failed = failing.catch((error: unknown) => (order.push('failed'), error));
+    await new Promise((resolve) => setImmediate(resolve));
+    order.push('answered');
+    answer(new Response(null, { status: 412, headers: { 'Fencing-Highest': String(grant.fencingToken + 1) } }));
+    expect(await failed).toBe(own);
+    expect(order).toEqual(['answered', 'failed']);
     fake.answer = () => {
       throw new TypeError('the line broke');
     };
     await expect(fence.write(grant, (send) => void send('/entries'))).rejects.toThrow('was lost: the line broke');
-    expect(fake.requests).toHaveLength(2);
+    expect(fake.requests).toHaveLength(3);
   });
 
   test('without a request it would check nothing', async () => {
@@ -293,7 +306,8 @@ describe('write', () => {
     const clock = new ManualClock();
     const hang: FakeFetch['answer'] = ({ signal }) =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
-    const fence = newFence(new FakeFetch(hang), { clock, timeout: 100 });
+    const fake = new FakeFetch(hang);
+    const fence = newFence(fake, { clock, timeout: 100 });
     const lease = new Held();
     const own = new AbortController();
     const mine = new Error('mine');
@@ -303,6 +317,7 @@ describe('write', () => {
     const silent = expect(fence.write(lease, (send) => send('/entries'))).rejects.toThrow('no answer within 100 ms');
     clock.advance(100);
     await silent;
+    expect(fake.requests.at(-1)?.signal.aborted).toBe(true);
     const cancelled = fence.write(lease, (send) => send('/entries'));
     const reason = new RunCancelledError('pears', 'shutdown', grant.fencingToken);
     lease.controller.abort(reason);
