@@ -245,31 +245,38 @@ comment on function leasehold.seal(text, bigint, integer) is 'Makes every grant 
 
 create function leasehold.place() returns text language plpgsql set search_path = pg_catalog, pg_temp as $function$
 begin
-  return (select format('%s/%s/%s', y.system_identifier, c.timeline_id, c.checkpoint_lsn)
+  return (select format('%s %s %s %s', y.system_identifier, c.timeline_id, c.checkpoint_lsn,
+      case when current_setting('server_version_num')::integer >= 150000 then
+        extract(epoch from pg_stat_get_bgwriter_stat_reset_time()) end)
     from pg_control_system() y, pg_control_checkpoint() c);
 exception when others then
   -- Not every hosted PostgreSQL permits this. Then nothing can be proved, and the outcome stays unknown.
   return null;
 end $function$;
-comment on function leasehold.place() is 'Internal. Where an xid is valid: system identifier, timeline, last checkpoint; null where that is not permitted.';
+comment on function leasehold.place() is 'Internal. Where an xid is valid: system identifier, timeline, last checkpoint, reset of statistics; null where that is not permitted.';
 
-create function leasehold.outcome(xid text, place text) returns text language plpgsql set search_path = pg_catalog, pg_temp as $function$
+create function leasehold.outcome(xid text, place text) returns text
+language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
+  -- Before the status: what changes later cannot have made it wrong.
   place_now text := leasehold.place();
   status text;
 begin
-  if xid is null or place is null or place_now is null
-    or substring(place from '^[0-9]+/[0-9]+/') <> substring(place_now from '^[0-9]+/[0-9]+/') then
+  if xid is null or coalesce(split_part(place, ' ', 1), '') = ''
+    or (split_part(place, ' ', 1), split_part(place, ' ', 2))
+      is distinct from (split_part(place_now, ' ', 1), split_part(place_now, ' ', 2)) then
     return 'unknown';
   end if;
   begin
     status := pg_xact_status(xid::xid8);
   exception when invalid_parameter_value then
     -- In the future: a crash has forgotten it.
-    status := 'aborted';
+    return 'aborted';
   end;
-  -- Asked again, after the status: a checkpoint in between tells nothing about before.
-  if status = 'committed' and (place <> place_now or place <> coalesce(leasehold.place(), '')) then return 'unknown'; end if;
+  if status = 'committed' and split_part(place, ' ', 3) <> split_part(place_now, ' ', 3)
+    and (split_part(place, ' ', 4) = '' or split_part(place, ' ', 4) <> split_part(place_now, ' ', 4)) then
+    return 'unknown';
+  end if;
   return coalesce(status, 'unknown');
 end $function$;
 comment on function leasehold.outcome(text, text) is 'committed, aborted, in progress or unknown, for pg_current_xact_id() and place() of that transaction.';

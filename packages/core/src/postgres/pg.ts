@@ -144,6 +144,10 @@ export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
       lent.release();
       return { at: 'lost', error: lost };
     }
+    if (transactionStatusOf(lent.client) === 'I') {
+      lent.release();
+      return { at: 'ended' };
+    }
     try {
       const { command } = await lent.query('commit', 'COMMIT', withinMs, this.#clock);
       lent.release();
@@ -175,6 +179,12 @@ export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
     });
     return new Lent(client);
   }
+}
+
+/** Newer versions of pg know it: I for idle, T or E inside a transaction. The warning of the server can be switched off. */
+function transactionStatusOf(client: object): unknown {
+  const { getTransactionStatus } = client as { getTransactionStatus?: () => unknown };
+  return typeof getTransactionStatus === 'function' ? getTransactionStatus.call(client) : undefined;
 }
 
 /** Whether a body failed because its connection was gone, and for no reason of its own. */

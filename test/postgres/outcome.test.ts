@@ -1,0 +1,269 @@
+import type { Grant } from '@leasehold/core';
+import { installSchema, postgresFence, type PostgresFence, type PostgresFenceOptions } from '@leasehold/core/postgres';
+import type pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
+
+import { find } from '../../scripts/services/binaries.mjs';
+import { thisMachine } from '../../scripts/services/machine.mjs';
+import { startPostgres } from '../../scripts/services/postgres.mjs';
+import type { TcpProxy } from '../support/proxy.ts';
+import { COMMIT, connectPool, connectPostgresJs, createSite, grantFor, proxyTo, type Site } from './support.ts';
+
+let site: Site;
+let pool: pg.Pool;
+let grant: Grant;
+
+beforeAll(async () => {
+  site = await createSite(inject('postgresUrl'));
+  pool = connectPool(site.url);
+});
+
+afterAll(async () => {
+  await pool.end();
+  await site[Symbol.asyncDispose]();
+});
+
+beforeEach(async () => {
+  grant = grantFor();
+  await postgresFence(pool).activate(grant);
+});
+
+async function entries(): Promise<readonly string[]> {
+  const { rows } = await pool.query<{ entry: string }>('select entry from log where resource = $1 order by at', [
+    grant.resource,
+  ]);
+  return rows.map(({ entry }) => entry);
+}
+
+const failure = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => 'no failure',
+    (error: unknown) => error,
+  );
+
+type Send = (sql: string) => Promise<unknown>;
+
+interface Scene extends AsyncDisposable {
+  readonly proxy: TcpProxy;
+  /** A write of one entry, with what else the body does. */
+  write(more?: (send: Send) => Promise<unknown>): Promise<unknown>;
+}
+
+const limits: PostgresFenceOptions = { timeout: 300, idleTimeout: 300, lockTimeout: 600 };
+
+async function scene<Tx>(
+  end: () => Promise<void>,
+  proxy: TcpProxy,
+  fence: PostgresFence<Tx>,
+  send: (tx: Tx) => Send,
+): Promise<Scene> {
+  const insert = `insert into log (resource, entry) values ('${grant.resource}', 'entry')`;
+  return {
+    proxy,
+    write: (more) =>
+      fence.write(grant, async (tx) => {
+        await send(tx)(insert);
+        await more?.(send(tx));
+        return 'value';
+      }),
+    async [Symbol.asyncDispose]() {
+      await end();
+      await proxy.close();
+    },
+  };
+}
+
+const scenes = {
+  async pg(): Promise<Scene> {
+    const { proxy, url } = await proxyTo(site.url);
+    const own = connectPool(url);
+    return scene(
+      () => own.end(),
+      proxy,
+      postgresFence(own, limits),
+      (tx) => (sql) => tx.query(sql),
+    );
+  },
+  async 'postgres.js'(): Promise<Scene> {
+    const { proxy, url } = await proxyTo(site.url);
+    const sql = connectPostgresJs(url, { prepare: false, backoff: () => 0 });
+    const end = (): Promise<void> => sql.end({ timeout: 0 });
+    return scene(end, proxy, postgresFence(sql, limits), (tx) => (text) => tx.unsafe(text));
+  },
+};
+
+const notWritten = { code: 'FENCE_UNAVAILABLE', outcome: 'not-written' };
+
+describe.each(Object.keys(scenes) as (keyof typeof scenes)[])('over %s', (kind) => {
+  const open = (): Promise<Scene> => scenes[kind]();
+
+  test('a COMMIT that was carried out, and whose answer was lost, counts', async () => {
+    await using own = await open();
+    void own.proxy.loseNextReply(COMMIT);
+    expect(await own.write()).toBe('value');
+    expect(await entries()).toEqual(['entry']);
+  });
+
+  test('a COMMIT that never arrived does not, and it is certain', async () => {
+    await using own = await open();
+    void own.proxy.loseNextRequest(COMMIT);
+    expect(await failure(own.write())).toMatchObject(notWritten);
+    expect(await entries()).toEqual([]);
+  });
+
+  test('a COMMIT that is on its way for too long is cut off, and it is certain what became of it', async () => {
+    await using own = await open();
+    void own.proxy.nextRequest(COMMIT).then(() => own.proxy.pass());
+    const write = own.write(async () => own.proxy.swallow('up'));
+    expect(await failure(write)).toMatchObject(notWritten);
+    expect(await entries()).toEqual([]);
+  });
+
+  test('where the server cannot be asked, the outcome is unknown', async () => {
+    await using own = await open();
+    void own.proxy.loseNextReply(COMMIT);
+    const write = own.write(async () => own.proxy.refuse());
+    expect(await failure(write)).toMatchObject({ code: 'FENCE_UNAVAILABLE', outcome: 'unknown' });
+    expect(await entries()).toEqual(['entry']);
+  });
+
+  test('a session that is ended by an administrator before COMMIT has written nothing', async () => {
+    await using own = await open();
+    const end = async (send: Send): Promise<void> => {
+      const [row] = rowsOf(await send('select pg_backend_pid() as pid'));
+      await pool.query('select pg_terminate_backend($1)', [row?.['pid']]);
+    };
+    expect(await failure(own.write(end))).toMatchObject(notWritten);
+    expect(await entries()).toEqual([]);
+  });
+
+  test('a connection that is lost in the body: what the body itself throws comes out, else that nothing was written', async () => {
+    await using own = await open();
+    const business = new Error('no such customer');
+    const write = own.write(async (send) => {
+      own.proxy.cut();
+      await failure(send('select 1'));
+      throw business;
+    });
+    expect(await failure(write)).toBe(business);
+    const other = own.write(async (send) => {
+      own.proxy.cut();
+      await send('select 1');
+    });
+    expect(await failure(other)).toMatchObject(notWritten);
+    const unaware = own.write(async () => own.proxy.cut());
+    expect(await failure(unaware)).toMatchObject(notWritten);
+    expect(await entries()).toEqual([]);
+    expect(await own.write()).toBe('value');
+  });
+
+  test('a guard without an answer has let nobody in', async () => {
+    await using own = await open();
+    void own.proxy.loseNextReply('leasehold.guard');
+    expect(await failure(own.write())).toMatchObject(notWritten);
+    void own.proxy.loseNextRequest('leasehold.guard');
+    expect(await failure(own.write())).toMatchObject(notWritten);
+    expect(await own.write()).toBe('value');
+    expect(await entries()).toEqual(['entry']);
+  });
+});
+
+function rowsOf(result: unknown): readonly Record<string, unknown>[] {
+  return (Array.isArray(result) ? result : (result as { rows: unknown[] }).rows) as Record<string, unknown>[];
+}
+
+describe('what a transaction has come to', () => {
+  const NAME = 'select pg_current_xact_id()::text as xid, leasehold.place() as place';
+
+  interface Name {
+    readonly xid: string;
+    readonly place: string;
+  }
+
+  async function outcome({ xid, place }: Partial<Name>, asked: pg.Pool | pg.PoolClient = pool): Promise<unknown> {
+    const { rows } = await asked.query('select leasehold.outcome($1, $2) as status', [xid, place]);
+    return rows[0].status;
+  }
+
+  async function transaction(end: 'commit' | 'rollback'): Promise<Name> {
+    const client = await pool.connect();
+    await client.query('begin');
+    const { rows } = await client.query<Name>(NAME);
+    expect(await outcome(rows[0]!)).toBe('in progress');
+    await client.query(end);
+    client.release();
+    return rows[0]!;
+  }
+
+  test('is told by its number, as long as the server has not been in recovery', async () => {
+    const [committed, aborted] = [await transaction('commit'), await transaction('rollback')];
+    expect(await outcome(committed)).toBe('committed');
+    expect(await outcome(aborted)).toBe('aborted');
+    // One that was never begun: a crash has forgotten it.
+    expect(await outcome({ ...committed, xid: '4000000000' })).toBe('aborted');
+    // Checkpoints come and go. Without the statistics, as before PostgreSQL 15, one could be that of a recovery.
+    await pool.query('checkpoint');
+    const { rows } = await pool.query<{ can: boolean }>(
+      `select current_setting('server_version_num')::int >= 150000 as can`,
+    );
+    expect(await outcome(committed)).toBe(rows[0]?.can === true ? 'committed' : 'unknown');
+    const place = committed.place.replace(/ [^ ]*$/, ' ');
+    expect(await outcome({ ...committed, place })).toBe('unknown');
+    expect(await outcome({ ...committed, place: `${place}1` })).toBe('unknown');
+    expect(await outcome({ ...aborted, place })).toBe('aborted');
+  });
+
+  test('is not guessed on another server, after a failover, or where it is not told', async () => {
+    const { xid, place } = await transaction('rollback');
+    const [system, timeline, ...rest] = place.split(' ');
+    const others = [
+      [system, Number(timeline) + 1, ...rest].join(' '),
+      [system, `${timeline}0`, ...rest].join(' '),
+      [`1${system}`, timeline, ...rest].join(' '),
+      ` ${timeline} ${rest.join(' ')}`,
+      '',
+      'x',
+    ];
+    for (const other of others) expect([other, await outcome({ xid, place: other })]).toEqual([other, 'unknown']);
+    expect(await outcome({ xid })).toBe('unknown');
+    expect(await outcome({ place })).toBe('unknown');
+  });
+
+  test('a crash frees the number of what was not on disk, and the next one to get it is not taken for it', async () => {
+    const found = find('postgres', thisMachine);
+    const server = await startPostgres({ bin: found.path!, args: ['-c', 'wal_writer_delay=10s'] });
+    try {
+      await using own = connectPool(server.url);
+      await installSchema(own);
+      await own.query('create table data (v int)');
+      const fence = postgresFence(own, { timeout: '10s', idleTimeout: '10s' });
+      await fence.activate(grant);
+      let first: Name | undefined;
+      const write = fence.write(grant, async (tx) => {
+        await tx.query('insert into data values (1)');
+        const { rows } = await tx.query<Name & { pid: number }>(`${NAME}, pg_backend_pid() as pid`);
+        first = rows[0];
+        process.kill(rows[0]!.pid, 'SIGKILL');
+      });
+      expect(await failure(write)).toMatchObject(notWritten);
+
+      let second: Name | undefined;
+      while (second?.xid !== first?.xid) {
+        second = await own.query<Name>(`insert into data values (2) returning ${NAME.slice(7)}`).then(
+          ({ rows }) => rows[0],
+          () => undefined, // in recovery
+        );
+        if (second !== undefined && BigInt(second.xid) > BigInt(first!.xid))
+          throw new Error('its number was not used again');
+      }
+      const { rows } = await own.query('select pg_xact_status($1::xid8) as status', [first!.xid]);
+      expect(rows).toEqual([{ status: 'committed' }]);
+      expect(await outcome(first!, own)).toBe('unknown');
+      expect(await outcome(second!, own)).toBe('committed');
+      const { rows: data } = await own.query('select v from data where v = 1');
+      expect(data).toEqual([]);
+    } finally {
+      await server.stop();
+    }
+  });
+});
