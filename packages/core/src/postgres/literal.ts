@@ -1,17 +1,15 @@
 import { ConfigError } from '../errors.ts';
+import { show } from '../show.ts';
 
 /**
  * A text as SQL that says the same to every client: whatever is not a letter, a digit, _ or - is written by its code point,
  * so that no quote, backslash, `?`, `:name`, `$1` or percent sign is left for a client to read as its own.
  *
- * Throws `ConfigError` for what PostgreSQL cannot store: NUL, and half a surrogate pair.
+ * Throws `ConfigError` naming `what`, for what PostgreSQL cannot store: NUL, and half a surrogate pair.
  */
-export function literal(text: string): string {
+export function literal(what: string, text: string): string {
   if (text.includes('\0') || /\p{Surrogate}/u.test(text)) {
-    throw new ConfigError(
-      'grant',
-      'has NUL or half a surrogate pair in its resource or leaseId, which PostgreSQL cannot store',
-    );
+    throw new ConfigError(what, `${show(text)} has NUL or half a surrogate pair, which PostgreSQL cannot store`);
   }
   return `E'${text.replace(/[^A-Za-z0-9_-]/gu, codePoint)}'`;
 }

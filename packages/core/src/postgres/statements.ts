@@ -38,18 +38,18 @@ export class Statements {
   }
 
   seal(resource: string, fencingToken: number): string {
-    return `select ${this.#s}.seal(${literal(resource)}, ${fencingToken}, ${this.#limits.lockMs})`;
+    return `select ${this.#s}.seal(${literal('resource', resource)}, ${fencingToken}, ${this.#limits.lockMs})`;
   }
 
   highest(resource: string): string {
-    return `select h.token::text, h.lease_id from ${this.#s}.highest(${literal(resource)}) h`;
+    return `select h.token::text, h.lease_id from ${this.#s}.highest(${literal('resource', resource)}) h`;
   }
 
   outcome(xid: string, place: string): string {
-    return `select ${this.#s}.outcome(${literal(xid)}, ${literal(place)})`;
+    return `select ${this.#s}.outcome(${literal('xid', xid)}, ${literal('place', place)})`;
   }
 }
 
 function written({ resource, fencingToken, leaseId }: Grant): string {
-  return `${literal(resource)}, ${fencingToken}, ${literal(leaseId)}`;
+  return `${literal('resource', resource)}, ${fencingToken}, ${literal('leaseId', leaseId)}`;
 }
