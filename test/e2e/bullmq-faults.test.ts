@@ -132,6 +132,30 @@ describe('a lock of BullMQ that is lost in mid-job', () => {
   });
 });
 
+describe('a job that BullMQ takes for stalled while it runs', () => {
+  test('does not run beside itself in the same process, and is completed once', { timeout: 60_000 }, async () => {
+    await using bench = new Bench(redisUrl);
+    await using child = startChild(new URL('fixtures/bullmq-stall.ts', import.meta.url), {
+      env: { REDIS_URL: redisUrl, QUEUE: bench.name, PREFIX: bench.prefix, LOCK_MS: '800' },
+    });
+    const job = await bench.add({}, { attempts: 1 });
+    const { runs } = await child.next<{ runs: number }>('completed', { timeoutMs: 45_000 });
+    const said = child.unread;
+    expect(runs).toBe(2);
+    expect(said.filter(({ type }) => type === 'started')).toMatchObject([{ atOnce: 1 }, { atOnce: 1 }]);
+    expect(said.find(({ type }) => type === 'ended')).toMatchObject({
+      run: 1,
+      reason: expect.stringMatching(/^RUN_CANCELLED reports: caller/),
+    });
+    // What BullMQ itself says of the lock, and nothing of results that it refuses.
+    const errors = said.filter(({ type }) => type === 'error' || type === 'failed').map(({ error }) => error);
+    expect(new Set(errors)).toEqual(new Set([`could not renew lock for job ${job.id}`]));
+    const { attemptsMade, attemptsStarted } = await bench.stored(job);
+    expect(attemptsMade).toBe(1);
+    expect(attemptsStarted).toBeGreaterThan(2);
+  });
+});
+
 describe('a worker that is killed in mid-job', () => {
   test('is followed by another, with a larger token and no attempt used', async () => {
     await using bench = new Bench(redisUrl);
@@ -188,17 +212,18 @@ describe('a lease store that goes down', () => {
     const manager = bench.manager({}, leases.url);
     await manager.run('reports', () => {});
     await leases.kill();
+    const asked = new Gate();
+    const resource = (): string => {
+      setImmediate(asked.open);
+      return 'reports';
+    };
     const worker = bench.worker(
-      new LeasedWorker(bench.name, () => 'done', {
-        connection: bench.connection,
-        lease: { resource: 'reports', manager },
-      }),
+      new LeasedWorker(bench.name, () => 'done', { connection: bench.connection, lease: { resource, manager } }),
     );
-    const active = emitted(worker, 'active');
     const job = await bench.add({}, { attempts: 1 });
-    await active;
+    await asked.opened;
     await worker.close();
-    expect(await job.getState()).toBe('delayed');
+    expect(await job.getState()).toBe('waiting');
     expect(await bench.stored(job)).toMatchObject({ attemptsMade: 0 });
     expect(bench.errors).toEqual([expect.objectContaining({ code: 'STORE_UNAVAILABLE' })]);
   });

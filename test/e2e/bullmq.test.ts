@@ -289,7 +289,7 @@ describe('closing', () => {
     const [args] = await troubled;
     expect(args?.[0]).toMatchObject({ code: 'MANAGER_CLOSED' });
     await worker.close();
-    expect(await second.getState()).toBe('delayed');
+    expect(await second.getState()).toBe('waiting');
 
     const other = bench.worker(
       new LeasedWorker(bench.name, () => 'second worker', {
@@ -298,7 +298,6 @@ describe('closing', () => {
       }),
     );
     const taken = emitted(other, 'completed');
-    await second.promote();
     await taken;
     expect(await bench.stored(first)).toMatchObject({ returnvalue: 'first worker', attemptsMade: 1 });
     expect(await bench.stored(second)).toMatchObject({ returnvalue: 'second worker', attemptsMade: 1 });

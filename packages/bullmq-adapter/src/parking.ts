@@ -23,6 +23,8 @@ export interface Spot {
   moved(forMs: number): void;
   /** It was not put back. */
   gone(): void;
+  /** From now on it can be brought back. */
+  ready(): void;
 }
 
 /** One question to the store, with `park`, that has no answer yet. */
@@ -40,7 +42,9 @@ interface Entry {
   readonly lot: Lot;
   /** By the monotonic clock; Infinity while it is being moved. */
   untilMs: number;
-  /** Told that the resource is free while it was being moved. */
+  /** It can be brought back. */
+  isReady: boolean;
+  /** Told that the resource is free before it could be brought back. */
   woken: boolean;
 }
 
@@ -112,7 +116,7 @@ export class Parking {
       },
       refused: (job) => {
         if (!end()) return NO_SPOT;
-        return this.#park(resource, row, { job, lot, untilMs: Infinity, woken: false });
+        return this.#park(resource, row, { job, lot, untilMs: Infinity, isReady: false, woken: false });
       },
       over: () => {
         if (!end()) return;
@@ -165,15 +169,16 @@ export class Parking {
     }
     if (isFull) return NO_SPOT;
     return {
-      moved: (forMs) => {
-        entry.untilMs = performance.now() + forMs;
-        if (!entry.woken) return;
-        this.remove(resource, entry);
-        void this.#promote(resource, entry.job);
-      },
+      moved: (forMs) => (entry.untilMs = performance.now() + forMs),
       gone: () => {
         this.remove(resource, entry);
         if (entry.woken) this.#wake(resource);
+      },
+      ready: () => {
+        entry.isReady = entry.untilMs < Infinity;
+        if (!entry.isReady || !entry.woken) return;
+        this.remove(resource, entry);
+        void this.#promote(resource, entry.job);
       },
     };
   }
@@ -183,9 +188,9 @@ export class Parking {
     const row = this.#rows.get(resource);
     if (row !== undefined) {
       this.#dropLate(resource, row);
-      const next = row.entries.find(({ untilMs }) => untilMs < Infinity) ?? row.entries.find(({ woken }) => !woken);
+      const next = row.entries.find(({ isReady }) => isReady) ?? row.entries.find(({ woken }) => !woken);
       if (next !== undefined) {
-        if (next.untilMs === Infinity) {
+        if (!next.isReady) {
           next.woken = true;
           return;
         }
@@ -293,4 +298,4 @@ export class Lot {
   }
 }
 
-const NO_SPOT: Spot = { moved() {}, gone() {} };
+const NO_SPOT: Spot = { moved() {}, gone() {}, ready() {} };

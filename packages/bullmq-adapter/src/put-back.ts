@@ -1,50 +1,116 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { DelayedError, type Job } from 'bullmq';
+import { pause } from './pause.ts';
 import { propertyOf } from './thrown.ts';
 
 const FIRST_DELAY_MS = 100;
 const GROWTH = 1.5;
+/** Longer, because somebody is told when the resource is free. */
+const FIRST_BUSY_DELAY_MS = 500;
+const BUSY_GROWTH = 2;
+const BUSY_SPREAD = 0.1;
 const MIN_DELAY_MS = 50;
 const MAX_DELAY_MS = 30_000;
 
 // BullMQ's answers for "this job is no longer yours": gone, no lock, not active, somebody else's lock.
 const NOT_OURS: ReadonlySet<unknown> = new Set([-1, -2, -3, -6]);
 const RETRY_PAUSES_MS = [100, 200, 400, 800];
+/** How long a closing worker waits for BullMQ's store in all. */
+const CLOSING_PATIENCE_MS = 2000;
 
-/**
- * How long a job rests before it asks again: longer with each start that used no attempt, so that it waits about half as
- * long again as it has waited, and never much longer than the holder's lease still runs. Jitter, because the jobs of one
- * resource would otherwise come back together.
- */
-export function delayMs(
-  job: Pick<Job, 'attemptsStarted' | 'attemptsMade'>,
-  remainingMs: number,
-  random: () => number = Math.random,
-): number {
-  const startsBefore = Math.max(0, job.attemptsStarted - job.attemptsMade - 1);
-  const grownMs = FIRST_DELAY_MS * GROWTH ** startsBefore * (0.75 + random() / 2);
-  // Just after the end of the lease, not just before it.
-  const limitMs = Math.min(remainingMs, MAX_DELAY_MS) + MIN_DELAY_MS * random();
-  return Math.round(Math.max(MIN_DELAY_MS, Math.min(grownMs, limitMs)));
+/** What of a job tells how often it was started without using an attempt. */
+type Counters = Pick<Job, 'attemptsStarted' | 'attemptsMade'>;
+
+/** How often the job was put back. BullMQ counts other starts that used no attempt as well, such as those of stalled jobs. */
+export function putBacks({ attemptsStarted, attemptsMade }: Counters): number {
+  return Math.max(0, attemptsStarted - attemptsMade - 1);
 }
 
 /**
- * Gives the job back to its queue without using an attempt. Always throws: `DelayedError`, which tells BullMQ that the job
- * was moved; or `why`, if it could not be. Then either the job is not ours any more, and BullMQ refuses to record the
- * failure as it refused the move; or BullMQ's store is out of order and the failure at least names the true cause.
+ * How long a job rests before it is tried again: longer with each start that used no attempt, so that it waits about half as
+ * long again as it has waited; at most `limitMs` and about 30 s. Jitter, because the jobs of one resource would otherwise
+ * come back together.
+ */
+export function delayMs(job: Counters, limitMs: number, random: () => number = Math.random): number {
+  const grownMs = FIRST_DELAY_MS * GROWTH ** putBacks(job) * (0.75 + random() / 2);
+  const mostMs = Math.min(limitMs, MAX_DELAY_MS) + MIN_DELAY_MS * random();
+  return Math.round(Math.max(MIN_DELAY_MS, Math.min(grownMs, mostMs)));
+}
+
+/**
+ * How long a job rests whose resource is busy, if nobody brings it back before: the net under being told. Never much longer
+ * than the holder's lease still runs, because nobody tells of the end of a holder that died.
+ */
+export function busyDelayMs(job: Counters, remainingMs: number, random: () => number = Math.random): number {
+  const grownMs = FIRST_BUSY_DELAY_MS * BUSY_GROWTH ** putBacks(job) * (0.75 + random() / 2);
+  // Just after the end of the lease, not just before it; not all at once, if many wait for it.
+  const mostMs = (Math.min(remainingMs, MAX_DELAY_MS) + MIN_DELAY_MS * random()) * (1 + BUSY_SPREAD * random());
+  return Math.round(Math.max(MIN_DELAY_MS, Math.min(grownMs, mostMs)));
+}
+
+/**
+ * - `moved`: the job is delayed.
+ * - `not-ours`: it is no longer this run's to move.
+ * - `unknown`: BullMQ did not answer while its worker closes; it may still be moved.
+ * - `failed`: BullMQ could not do it.
+ */
+export type MoveResult = 'moved' | 'not-ours' | 'unknown' | 'failed';
+
+/**
+ * Gives the job back to its queue without using an attempt. A worker that closes (`closing` is aborted) brings it back at
+ * once, for another one, and does not wait for ever.
  *
  * `moveToWait` would put the job in front of all others, and a rate limit would stop the whole queue.
  */
-export async function putBack(job: Job, token: string, forMs: number, why: unknown): Promise<never> {
+export async function moveBack(job: Job, token: string, forMs: number, closing?: AbortSignal): Promise<MoveResult> {
   for (let tries = 0; ; tries++) {
     try {
-      await job.moveToDelayed(Date.now() + forMs, token);
+      const moving = job.moveToDelayed(Date.now() + forMs, token);
+      if (!(await settledInTime(moving, closing))) return 'unknown';
+      await moving;
       break;
     } catch (error) {
       const pauseMs = RETRY_PAUSES_MS[tries];
-      if (NOT_OURS.has(propertyOf(error, 'code')) || pauseMs === undefined) throw why;
-      await sleep(pauseMs);
+      if (NOT_OURS.has(propertyOf(error, 'code'))) return 'not-ours';
+      if (pauseMs === undefined) return 'failed';
+      await pause(pauseMs, closing);
     }
   }
-  throw new DelayedError();
+  if (closing?.aborted === true) {
+    const promoting = job.promote().catch(() => {});
+    await settledInTime(promoting, closing);
+  }
+  return 'moved';
+}
+
+/**
+ * `moveBack`, in the words of a processor. Always throws: `DelayedError`, which tells BullMQ that there is nothing to be
+ * recorded; or `why`, if BullMQ's store is out of order, so that the failure at least names the true cause.
+ */
+export async function putBack(
+  job: Job,
+  token: string,
+  forMs: number,
+  why: unknown,
+  closing?: AbortSignal,
+): Promise<never> {
+  const result = await moveBack(job, token, forMs, closing);
+  throw result === 'failed' ? why : new DelayedError();
+}
+
+/** Whether the move settled before the patience of a closing worker ended; always, while it does not close. */
+async function settledInTime(moving: Promise<unknown>, closing: AbortSignal | undefined): Promise<boolean> {
+  if (closing === undefined) return true;
+  const over = new AbortController();
+  const settled = moving.then(
+    () => true,
+    () => true,
+  );
+  const late = pause(Infinity, closing, over.signal)
+    .then(() => pause(CLOSING_PATIENCE_MS, over.signal))
+    .then(() => false);
+  try {
+    return await Promise.race([settled, late]);
+  } finally {
+    over.abort();
+  }
 }

@@ -1,4 +1,4 @@
-import { checkResourceName, ConfigError } from '@leasehold/core';
+import { checkResourceName, ConfigError, type LeaseholdError } from '@leasehold/core';
 import { UnrecoverableError, type Job } from 'bullmq';
 import type { ResourceOption } from './options.ts';
 
@@ -39,6 +39,6 @@ export function resourceOf(option: ResourceOption, job: Job): string | null {
 }
 
 /** BullMQ keeps only the message of a failure, and that of ours stands alone. */
-export function unrecoverable(error: ConfigError): UnrecoverableError {
+export function unrecoverable(error: LeaseholdError): UnrecoverableError {
   return Object.assign(new UnrecoverableError(error.message), { cause: error });
 }

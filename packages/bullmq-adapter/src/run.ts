@@ -1,18 +1,25 @@
 import {
-  LeaseholdError,
   LeaseLostError,
   ResourceBusyError,
+  RunCancelledError,
   type AcquireOptions,
   type BusyReason,
   type ConfigError,
   type Lease,
+  type LeaseholdError,
   type LeaseManager,
-  type RunCancelledError,
+  type Refusal,
 } from '@leasehold/core';
-import type { Job } from 'bullmq';
-import { Cancellation } from './cancellation.ts';
-import type { LeasedJob, LeaseSettings, ResourceOption } from './options.ts';
-import { delayMs, putBack } from './put-back.ts';
+import { DelayedError, type Job } from 'bullmq';
+import { JobRun } from './job-run.ts';
+import { LiveRuns } from './live-runs.ts';
+import { LiveWaiter, type Wait } from './live-waiter.ts';
+import { Losses } from './losses.ts';
+import type { LeasedJob, LeaseSettings, SkippedResult } from './options.ts';
+import { Parking, type Lot, type Question, type Spot } from './parking.ts';
+import { ABANDONED } from './patience.ts';
+import { pause } from './pause.ts';
+import { busyDelayMs, delayMs, moveBack } from './put-back.ts';
 import { resourceOf, unrecoverable } from './resource.ts';
 import type { Body, JobRunner, RunObserver } from './runner.ts';
 import { asError, causesOf, codeOf, isControlError, propertyOf } from './thrown.ts';
@@ -23,139 +30,195 @@ const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 2000;
 /** How long a job rests that could not run through no fault of its own. */
 const OUTAGE_DELAY_MS = 5000;
-
-/** One job in one process, from its start to what BullMQ is told of it. */
-interface Run<R> {
-  readonly job: Job;
-  readonly token: string;
-  readonly resource: string;
-  readonly cancellation: Cancellation;
-  readonly body: Body<R>;
-  /** Set when the body begins. */
-  lease: Lease | undefined;
-  lossAnnounced: boolean;
-}
+/** How many jobs a closing worker brings back for others to wait for. */
+const MOST_HANDED_ON = 1000;
 
 type Outcome<R> =
-  | { readonly value: R }
+  | { readonly value: R | SkippedResult }
+  /** The lease store gave no answer: to be asked again. */
   | { readonly again: unknown }
-  | { readonly putBack: unknown; readonly forMs: number };
+  | { readonly putBack: unknown; readonly forMs: number; readonly spot?: Spot | undefined };
 
 /** Runs jobs under leases, for one worker or one wrapped processor. */
 export class Runs implements JobRunner {
   readonly #manager: LeaseManager;
-  readonly #resource: ResourceOption;
+  readonly #settings: LeaseSettings;
   readonly #acquire: AcquireOptions;
   readonly #observer: RunObserver;
   readonly #closing: AbortSignal;
-  /** A set for each job id: BullMQ may start a job again while its earlier run still goes on. */
-  readonly #live = new Map<string, Set<Cancellation>>();
-  readonly #all = new Set<Cancellation>();
-  readonly #idle = new Set<() => void>();
+  readonly #live = new LiveRuns();
+  readonly #losses = new Losses();
+  readonly #waiter = new LiveWaiter();
+  readonly #lot: Lot | undefined;
 
   /** `closing` aborts when no time is to be spent on waiting any more. */
   constructor(manager: LeaseManager, settings: LeaseSettings, observer: RunObserver, closing: AbortSignal) {
     this.#manager = manager;
-    this.#resource = settings.resource;
+    this.#settings = settings;
     // A job is nobody's child, wherever its worker was made.
     this.#acquire = { ...settings.acquire, detached: true };
     this.#observer = observer;
     this.#closing = closing;
-  }
-
-  /**
-   * The processor's value, or whatever BullMQ is to do with the job, thrown: the processor's own error; `DelayedError` if the
-   * job was put back, which uses no attempt; `UnrecoverableError` if its resource cannot be named; `LeaseLostError` if the
-   * lease was lost and the job could not be put back.
-   */
-  async run<R>(job: Job, token: string, outer: AbortSignal | undefined, body: Body<R>): Promise<R> {
-    const cancellation = new Cancellation(outer);
-    const leave = this.#enter(job.id, cancellation);
-    try {
-      const resource = resourceOf(this.#resource, job);
-      if (resource === null) return await body(cancellation.signal);
-      return await this.#settle({ job, token, resource, cancellation, body, lease: undefined, lossAnnounced: false });
-    } catch (error) {
-      throw asError(error);
-    } finally {
-      leave();
-      cancellation.end();
-    }
+    if (settings.whenBusy !== 'delay') return;
+    const lot = Parking.of(manager).open();
+    this.#lot = lot;
+    closing.addEventListener('abort', () => void lot.close(MOST_HANDED_ON));
   }
 
   get live(): number {
-    return this.#all.size;
+    return this.#live.size;
   }
 
-  async idle(): Promise<void> {
-    if (this.#all.size > 0) await new Promise<void>((resolve) => this.#idle.add(resolve));
+  idle(): Promise<void> {
+    return this.#live.idle();
+  }
+
+  processing(job: Job): () => void {
+    return this.#live.processing(job);
   }
 
   cancelAll(reason: Error): void {
-    for (const cancellation of this.#all) cancellation.cancel(reason);
+    this.#live.cancelAll(reason);
   }
 
   lockRenewalFailed(jobIds: readonly string[]): void {
     for (const id of jobIds) {
-      for (const cancellation of this.#live.get(id) ?? []) {
-        cancellation.cancel(new Error(`BullMQ could not renew its lock of job ${id}`));
-      }
+      for (const run of this.#live.of(id)) run.disown(new Error(`BullMQ could not renew its lock of job ${id}`));
     }
   }
 
-  #enter(id: string | undefined, cancellation: Cancellation): () => void {
-    this.#all.add(cancellation);
-    const live = this.#live.get(id ?? '') ?? new Set();
-    this.#live.set(id ?? '', live.add(cancellation));
-    return () => {
-      live.delete(cancellation);
-      if (live.size === 0) this.#live.delete(id ?? '');
-      this.#all.delete(cancellation);
-      if (this.#all.size > 0) return;
-      for (const resolve of this.#idle) resolve();
-      this.#idle.clear();
-    };
+  /**
+   * The processor's value, or whatever BullMQ is to do with the job, thrown: the processor's own error; `DelayedError` if the
+   * job was put back, or is not for this run to speak of any more; what `whenBusy` and `whenLost` say;
+   * `UnrecoverableError` if its resource cannot be named.
+   */
+  async run<R>(job: Job, token: string, outer: AbortSignal | undefined, body: Body<R>): Promise<R> {
+    const run = new JobRun(job, token, outer, body, this.#settings.abandonAfterMs);
+    const earlier = this.#live.enter(run);
+    this.#lot?.arrived(job);
+    try {
+      const value = await (earlier.length > 0 ? this.#refuseCopy(run, earlier) : this.#settle(run));
+      if (await run.isDisowned()) throw new DelayedError();
+      return value;
+    } catch (error) {
+      if (propertyOf(error, 'name') !== 'DelayedError' && (await run.isDisowned())) throw new DelayedError();
+      throw asError(error);
+    } finally {
+      this.#live.leave(run);
+      run.end();
+    }
   }
 
-  async #settle<R>(run: Run<R>): Promise<R> {
-    const { signal } = run.cancellation;
+  /**
+   * BullMQ has taken its own job for stalled while we still run it. To run both would break its tracking: the end of the
+   * first would end the renewal of the second one's lock.
+   */
+  async #refuseCopy(run: JobRun, earlier: readonly JobRun[]): Promise<never> {
+    const reason = new Error(`BullMQ started job ${run.job.id} again: its lock had run out while this run went on`);
+    for (const its of earlier) its.disown(reason);
+    return this.#putBack(run, { putBack: reason, forMs: delayMs(run.job, Infinity) });
+  }
+
+  async #settle<R>(run: JobRun<R>): Promise<R> {
+    const resource = resourceOf(this.#settings.resource, run.job);
     const patientUntilMs = performance.now() + STORE_PATIENCE_MS;
     for (let pauseMs = FIRST_RETRY_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_RETRY_MS)) {
-      const outcome = await this.#try(run);
-      if ('value' in outcome) return outcome.value;
-      if ('putBack' in outcome) return putBack(run.job, run.token, outcome.forMs, outcome.putBack);
+      const outcome = await this.#try(run, resource);
+      if ('value' in outcome) return outcome.value as R;
+      if ('putBack' in outcome) return this.#putBack(run, outcome);
+      const { signal } = run.cancellation;
       const leftMs = patientUntilMs - performance.now();
       if (leftMs > 0) await pause(Math.min(pauseMs, leftMs) * (0.75 + Math.random() / 4), signal, this.#closing);
       if (leftMs <= 0 || signal.aborted || this.#closing.aborted) {
         this.#trouble(outcome.again);
-        return putBack(run.job, run.token, OUTAGE_DELAY_MS, outcome.again);
+        return this.#putBack(run, { putBack: outcome.again, forMs: OUTAGE_DELAY_MS });
       }
     }
   }
 
-  async #try<R>(run: Run<R>): Promise<Outcome<R>> {
-    const { job, resource, cancellation } = run;
+  async #putBack(run: JobRun, { putBack, forMs, spot }: Extract<Outcome<never>, { putBack: unknown }>): Promise<never> {
+    const result = await moveBack(run.job, run.token, forMs, this.#closing);
+    if (spot !== undefined) {
+      if (result === 'moved') spot.moved(forMs);
+      else spot.gone();
+      // Not to be brought back here before BullMQ is done with it.
+      this.#live.whenDone(run, () => spot.ready());
+    }
+    throw result === 'failed' ? putBack : new DelayedError();
+  }
+
+  async #try<R>(run: JobRun<R>, resource: string | null): Promise<Outcome<R>> {
+    // What BullMQ had fetched before it heard that its worker closes.
+    if (this.#closing.aborted)
+      return { putBack: new Error('the worker is closing'), forMs: delayMs(run.job, Infinity) };
+    const question = resource === null ? undefined : this.#lot?.ask(resource);
     try {
-      const options = { ...this.#acquire, signal: cancellation.signal };
-      const result = await this.#manager.tryRun(resource, options, (lease) => this.#runBody(run, lease));
-      if (result.ran) return result;
-      const { holder, remainingMs } = result;
-      this.#observer.busy(job, holder, remainingMs);
-      // No tick was claimed, so none was refused.
-      const busy = new ResourceBusyError(resource, { reason: result.reason as BusyReason, holder, remainingMs });
-      return { putBack: busy, forMs: delayMs(job, remainingMs) };
+      const work = resource === null ? this.#runBare(run) : this.#runLeased(run, resource, question);
+      const outcome = await run.patience.with(work);
+      if (outcome !== ABANDONED) {
+        if ('value' in outcome) this.#losses.forget(run.job);
+        return outcome;
+      }
     } catch (error) {
-      return run.lease === undefined ? this.#notStarted(job, error) : this.#ended(run, run.lease, error);
+      if (run.signal !== undefined) return this.#ended(run, error);
+      return this.#notStarted(run.job, error);
+    } finally {
+      question?.over();
+    }
+    return this.#abandoned(run);
+  }
+
+  async #runBare<R>(run: JobRun<R>): Promise<Outcome<R>> {
+    const { signal } = run.cancellation;
+    run.begin(signal);
+    return { value: await run.body(signal) };
+  }
+
+  async #runLeased<R>(run: JobRun<R>, resource: string, question: Question | undefined): Promise<Outcome<R>> {
+    const { job, cancellation } = run;
+    const wait = this.#waitOf(job);
+    const stop = wait === undefined ? undefined : this.#endOnClosing(run, resource);
+    const how = wait === undefined ? { park: question !== undefined } : { wait: wait.forMs };
+    const options = { ...this.#acquire, ...how, signal: cancellation.signal };
+    try {
+      const result = await this.#manager.tryRun(resource, options, (lease) => {
+        stop?.();
+        wait?.end(false);
+        question?.granted();
+        this.#lot?.begins(resource);
+        return this.#runBody(run, lease);
+      });
+      if (result.ran) return result;
+      const outcome = this.#busy(job, resource, result, question);
+      // Standing in line is not leaving a name.
+      if (wait !== undefined) this.#lot?.leaveName(resource);
+      return outcome;
+    } finally {
+      stop?.();
+      wait?.end(true);
     }
   }
 
-  async #runBody<R>(run: Run<R>, lease: Lease): Promise<R> {
+  #waitOf(job: Job): Wait | undefined {
+    if (this.#settings.whenBusy === 'hold') return { forMs: Infinity, end() {} };
+    return this.#settings.whenBusy === 'delay' ? this.#waiter.claim(job) : undefined;
+  }
+
+  /** Whoever waits in line does so no longer when the worker closes. Returns what ends this. */
+  #endOnClosing(run: JobRun, resource: string): () => void {
+    const end = (): void => run.cancellation.cancel(new RunCancelledError(resource, 'shutdown'));
+    this.#closing.addEventListener('abort', end);
+    return () => this.#closing.removeEventListener('abort', end);
+  }
+
+  async #runBody<R>(run: JobRun<R>, lease: Lease): Promise<R> {
     const job = withLeaseProperty(run.job, lease);
     const { signal } = lease;
     const announceLoss = (): void => {
-      if (LeaseholdError.is(signal.reason, 'LEASE_LOST')) this.#announceLoss(run, job, signal.reason as LeaseLostError);
+      if (codeOf(signal.reason) === 'LEASE_LOST') this.#announceLoss(run, signal.reason as LeaseLostError);
     };
     run.lease = lease;
+    run.begin(signal);
     signal.addEventListener('abort', announceLoss);
     try {
       this.#observer.acquired(job);
@@ -163,6 +226,16 @@ export class Runs implements JobRunner {
     } finally {
       signal.removeEventListener('abort', announceLoss);
     }
+  }
+
+  #busy(job: Job, resource: string, refusal: Refusal, question: Question | undefined): Outcome<never> {
+    const { holder, remainingMs } = refusal;
+    this.#observer.busy(job, holder, remainingMs);
+    if (this.#settings.whenBusy === 'skip') return { value: { skipped: 'busy', resource } };
+    // No tick was claimed, so none was refused.
+    const busy = new ResourceBusyError(resource, { reason: refusal.reason as BusyReason, holder, remainingMs });
+    if (this.#settings.whenBusy === 'fail') throw busy;
+    return { putBack: busy, forMs: busyDelayMs(job, remainingMs), spot: question?.refused(job) };
   }
 
   /** What an acquisition that came to nothing means for the job; throws what is to be recorded as its failure. */
@@ -192,26 +265,44 @@ export class Runs implements JobRunner {
   }
 
   /** What an error of a run that had begun means for the job; throws what is to be recorded as its failure. */
-  #ended<R>(run: Run<R>, lease: Lease, error: unknown): Outcome<never> {
-    const loss = lossOf(run.resource, lease, error);
-    if (loss !== undefined) {
-      this.#announceLoss(run, run.job as LeasedJob, loss);
-      const { settled } = loss;
-      // What the processor has told BullMQ about the job it has done as well: moved it, for example.
-      if (settled !== undefined && 'error' in settled && isControlError(settled.error)) throw settled.error;
-      return { putBack: loss, forMs: delayMs(run.job, Infinity) };
-    }
-    const reason: unknown = lease.signal.reason;
-    const shutdown = codeOf(reason) === 'RUN_CANCELLED' && (reason as RunCancelledError).reason === 'shutdown';
-    // A process that goes away is no failure of the job.
-    if (shutdown && causesOf(error).includes(reason)) return { putBack: error, forMs: delayMs(run.job, Infinity) };
+  #ended(run: JobRun, error: unknown): Outcome<never> {
+    const loss = run.lease === undefined ? undefined : lossOf(run.lease, error);
+    if (loss !== undefined) return this.#lost(run, loss);
+    this.#losses.forget(run.job);
+    if (isControlError(error)) throw error;
+    // A process that goes away is no failure of the job, whatever its processor makes of it.
+    const reason: unknown = run.signal?.reason;
+    const isShutdown = codeOf(reason) === 'RUN_CANCELLED' && propertyOf(reason, 'reason') === 'shutdown';
+    if (isShutdown) return { putBack: error, forMs: delayMs(run.job, Infinity) };
     throw error;
   }
 
-  #announceLoss(run: Run<unknown>, job: LeasedJob, error: LeaseLostError): void {
+  /** The body goes on, without its slot; its lease runs out, as it is not to be given to another beside it. */
+  #abandoned(run: JobRun): Outcome<never> {
+    const { job, lease, signal } = run;
+    const reason = asError(signal?.reason);
+    lease?.abandon();
+    this.#observer.abandoned(job as LeasedJob, reason);
+    const loss = lease === undefined ? undefined : lossNow(lease);
+    if (loss !== undefined) return this.#lost(run, loss);
+    return { putBack: reason, forMs: delayMs(job, Infinity) };
+  }
+
+  #lost(run: JobRun, loss: LeaseLostError): Outcome<never> {
+    this.#announceLoss(run, loss);
+    const { settled } = loss;
+    // What the processor has told BullMQ about the job it has done as well: moved it, for example.
+    if (settled !== undefined && 'error' in settled && isControlError(settled.error)) throw settled.error;
+    const { whenLost } = this.#settings;
+    if (whenLost === 'fail') throw unrecoverable(loss);
+    if (this.#losses.add(run.job) || whenLost === 'retry') throw loss;
+    return { putBack: loss, forMs: delayMs(run.job, Infinity) };
+  }
+
+  #announceLoss(run: JobRun, error: LeaseLostError): void {
     if (run.lossAnnounced) return;
     run.lossAnnounced = true;
-    this.#observer.lost(job, error);
+    this.#observer.lost(run.job as LeasedJob, error);
   }
 
   /** That a closing worker or manager does not start jobs is no trouble. */
@@ -231,30 +322,24 @@ function withLeaseProperty(job: Job, lease: Lease): LeasedJob {
  * The loss that ended a run: the manager's word; or a fence's, which the manager has not heard when the write was given the
  * bare grant.
  */
-function lossOf(resource: string, lease: Lease, error: unknown): LeaseLostError | undefined {
-  const { leaseId, fencingToken } = lease;
-  if (codeOf(error) === 'LEASE_LOST' && (error as LeaseLostError).leaseId === leaseId) return error as LeaseLostError;
+function lossOf(lease: Lease, error: unknown): LeaseLostError | undefined {
+  const { resource, grant, leaseId, fencingToken } = lease;
+  if (codeOf(error) === 'LEASE_LOST' && propertyOf(error, 'leaseId') === leaseId) return error as LeaseLostError;
   // By its fields: what a fence said in another process or thread comes without its class.
   const isStale = (at: unknown): boolean =>
     propertyOf(at, 'code') === 'STALE_TOKEN' &&
-    propertyOf(at, 'resource') === lease.grant.resource &&
+    propertyOf(at, 'resource') === grant.resource &&
     propertyOf(at, 'fencingToken') === fencingToken;
   if (isControlError(error) || !causesOf(error).some(isStale)) return undefined;
   return new LeaseLostError(resource, { reason: 'fenced', leaseId, fencingToken, settled: { error }, cause: error });
 }
 
-/** Resolves after `forMs`, or as soon as one of the signals is aborted. */
-async function pause(forMs: number, ...signals: readonly AbortSignal[]): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const done = (): void => {
-      clearTimeout(timer);
-      for (const signal of signals) signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, forMs);
-    for (const signal of signals) {
-      if (signal.aborted) done();
-      else signal.addEventListener('abort', done);
-    }
-  });
+/** The loss of a lease that is not held now. */
+function lossNow(lease: Lease): LeaseLostError | undefined {
+  try {
+    lease.assertHeld();
+    return undefined;
+  } catch (error) {
+    return error as LeaseLostError;
+  }
 }

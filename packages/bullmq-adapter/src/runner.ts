@@ -23,6 +23,12 @@ export interface JobRunner {
    * do with it, always an error that BullMQ can read. `token` is BullMQ's lock of the job, `outer` its signal for it.
    */
   run<R>(job: Job, token: string, outer: AbortSignal | undefined, body: Body<R>): Promise<R>;
+  /**
+   * BullMQ begins with a job, before it asks to run it. To be called when it is done with it, which is after it was told
+   * what became of it: until then a second copy of the job that is started here would share its fate, because BullMQ knows
+   * the two by the job's id alone.
+   */
+  processing?(job: Job): () => void;
   /** BullMQ could not renew its own lock of these jobs: somebody else may run them now. It tells nobody by itself. */
   lockRenewalFailed(jobIds: readonly string[]): void;
   /** Aborts every live run with this. */

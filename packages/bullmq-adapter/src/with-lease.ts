@@ -82,6 +82,15 @@ export function withLease<Base extends WorkerClass>(
       if (!isJobScope && options.autorun !== false) void this.run();
     }
 
+    override async processJob(...args: Parameters<Worker['processJob']>): ReturnType<Worker['processJob']> {
+      const done = this.#runner.processing?.(args[0]);
+      try {
+        return await super.processJob(...args);
+      } finally {
+        done?.();
+      }
+    }
+
     protected override callProcessJob(job: Job, token: string, signal?: AbortSignal): Promise<unknown> {
       return this.#runner.run(job, token, signal, (ours) => super.callProcessJob(job, token, ours));
     }

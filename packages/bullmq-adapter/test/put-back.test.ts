@@ -1,6 +1,6 @@
 import { DelayedError } from 'bullmq';
-import { describe, expect, it } from 'vitest';
-import { delayMs, putBack } from '../src/put-back.ts';
+import { describe, expect, it, vi } from 'vitest';
+import { busyDelayMs, delayMs, moveBack, putBack } from '../src/put-back.ts';
 import { bullError, fakeJob } from './fake-job.ts';
 
 const middle = (): number => 0.5;
@@ -41,6 +41,25 @@ describe('delayMs', () => {
   });
 });
 
+describe('busyDelayMs', () => {
+  const started = (attemptsStarted: number) => ({ attemptsStarted, attemptsMade: 0 });
+
+  it('doubles with each time, up to 30 s', () => {
+    const delays = [1, 2, 3, 4, 7, 8].map((starts) => busyDelayMs(started(starts), Infinity, middle));
+    expect(delays).toEqual([500, 1000, 2000, 4000, 31_526, 31_526]);
+  });
+
+  it('ends just after the lease of the holder, and not for all at once', () => {
+    const ends = [0, 0.25, 0.5, 0.75, 0.999].map((luck) => busyDelayMs(started(20), 10_000, () => luck));
+    for (const end of ends) {
+      expect(end).toBeGreaterThanOrEqual(10_000);
+      expect(end).toBeLessThan(11_100);
+    }
+    expect(new Set(ends).size).toBe(ends.length);
+    expect(busyDelayMs(started(1), 0, () => 0)).toBe(50);
+  });
+});
+
 describe('putBack', () => {
   it('moves the job with its own lock and tells BullMQ so', async () => {
     const job = fakeJob();
@@ -49,11 +68,10 @@ describe('putBack', () => {
     expect(job.delays[0]).toBeGreaterThan(150);
   });
 
-  it.each([-1, -2, -3, -6])('gives the reason, not the code, when the job is not ours any more (%i)', async (code) => {
+  it.each([-1, -2, -3, -6])('has nothing recorded of a job that is not ours any more (%i)', async (code) => {
     const job = fakeJob();
     job.refusals.push(bullError(code));
-    const busy = new Error('busy');
-    await expect(putBack(job, 'lock', 200, busy)).rejects.toBe(busy);
+    await expect(putBack(job, 'lock', 200, new Error('busy'))).rejects.toBeInstanceOf(DelayedError);
     expect(job.delays).toHaveLength(0);
   });
 
@@ -69,5 +87,39 @@ describe('putBack', () => {
     job.refusals.push(...Array.from({ length: 5 }, () => new Error('OOM')));
     const busy = new Error('busy');
     await expect(putBack(job, 'lock', 200, busy)).rejects.toBe(busy);
+  });
+
+  describe('of a worker that closes', () => {
+    it('brings the job back at once, for another worker', async () => {
+      const job = fakeJob();
+      await expect(putBack(job, 'lock', 200, new Error('busy'), AbortSignal.abort())).rejects.toBeInstanceOf(
+        DelayedError,
+      );
+      expect(job.promoted).toBe(1);
+      const other = fakeJob();
+      await expect(putBack(other, 'lock', 200, new Error('busy'), new AbortController().signal)).rejects.toBeInstanceOf(
+        DelayedError,
+      );
+      expect(other.promoted).toBe(0);
+    });
+
+    it('does not wait for ever for BullMQ, and says nothing of a job that may yet be moved', async () => {
+      const closing = new AbortController();
+      const job = fakeJob();
+      job.moveToDelayed = () => new Promise(() => {});
+      vi.useFakeTimers();
+      try {
+        const ended = moveBack(job, 'lock', 200, closing.signal);
+        await vi.advanceTimersByTimeAsync(60_000);
+        closing.abort();
+        await vi.advanceTimersByTimeAsync(1900);
+        expect(await Promise.race([ended, Promise.resolve('waits')])).toBe('waits');
+        await vi.advanceTimersByTimeAsync(200);
+        expect(await ended).toBe('unknown');
+        expect(vi.getTimerCount()).toBe(0);
+      } finally {
+        vi.useRealTimers();
+      }
+    });
   });
 });

@@ -1,50 +1,15 @@
 import {
   currentLease,
   ForeignKeyError,
-  LeaseManager,
   MemoryFence,
-  MemoryLeaseStore,
   RunCancelledError,
   StaleTokenError,
   type LeaseLostError,
 } from '@leasehold/core';
-import { FaultyStore } from '@leasehold/core/testing';
 import { DelayedError, UnrecoverableError } from 'bullmq';
 import { describe, expect, it } from 'vitest';
-import { parseLeaseOptions, type LeasedJob, type LeaseOptions } from '../src/options.ts';
-import { Runs } from '../src/run.ts';
-import type { Body, RunObserver } from '../src/runner.ts';
 import { bullError, fakeJob, type FakeJob } from './fake-job.ts';
-
-function setUp(options: Partial<LeaseOptions> = {}) {
-  const store = new FaultyStore(new MemoryLeaseStore());
-  const manager = new LeaseManager({ store, ttl: 1000, callTimeout: 50 });
-  const closing = new AbortController();
-  const heard: string[] = [];
-  const observer: RunObserver = {
-    acquired: (job) => heard.push(`acquired ${job.lease.fencingToken > 0}`),
-    busy: (_, holder) => heard.push(`busy ${holder !== null}`),
-    lost: (_, error) => heard.push(`lost ${error.reason}`),
-    abandoned: (_, reason) => heard.push(`abandoned ${reason.message}`),
-    troubled: (error) => heard.push(`troubled ${error.code}`),
-  };
-  const settings = parseLeaseOptions({ resource: 'reports', ...options }, 'lease');
-  const runs = new Runs(manager, settings, observer, closing.signal);
-  const run = <R>(job: FakeJob, body: Body<R>, signal?: AbortSignal): Promise<R> => runs.run(job, 'lock', signal, body);
-  return { store, manager, closing, heard, runs, run };
-}
-
-function leaseOf(job: FakeJob): LeasedJob['lease'] {
-  return (job as unknown as LeasedJob).lease;
-}
-
-function aborted(signal: AbortSignal): Promise<Error> {
-  return new Promise((resolve) => {
-    const done = (): void => resolve(signal.reason as Error);
-    if (signal.aborted) done();
-    else signal.addEventListener('abort', done);
-  });
-}
+import { aborted, leaseOf, lose, setUp } from './set-up.ts';
 
 describe('a run', () => {
   it('has its lease on the job, below it, and for fences', async () => {
@@ -105,11 +70,11 @@ describe('a run', () => {
     expect(heard).toEqual(['busy true']);
   });
 
-  it('says why when it is busy and cannot be put back', async () => {
+  it('says why when it is busy and BullMQ cannot put it back', async () => {
     const { run, manager } = setUp();
     await using _ = await manager.acquire('reports');
     const job = fakeJob();
-    job.refusals.push(bullError(-6));
+    job.refusals.push(...Array.from({ length: 5 }, () => new Error('OOM')));
     await expect(run(job, () => 1)).rejects.toMatchObject({ code: 'RESOURCE_BUSY' });
   });
 
@@ -142,21 +107,36 @@ describe('cancelling', () => {
     expect(listeners.size).toBe(0);
   });
 
-  it('aborts every run of a job whose lock BullMQ could not renew, and no other', async () => {
+  it('is what a run hears whose lock BullMQ could not renew, and no other', async () => {
     const { runs, run } = setUp({ resource: (job) => `customer:${job.data}` });
-    const both = Promise.all([
-      run(fakeJob({ id: '7', data: 'a' }), aborted),
-      run(fakeJob({ id: '7', data: 'b' }), aborted),
-      run(fakeJob({ id: '8', data: 'c' }), async (signal) => {
+    const [mine, taken, other] = [7, 8, 9].map((id) => fakeJob({ id: `${id}`, data: id })) as [
+      FakeJob,
+      FakeJob,
+      FakeJob,
+    ];
+    taken.isTaken = true;
+    const all = Promise.allSettled([
+      run(mine, aborted),
+      run(taken, aborted),
+      run(other, async (signal) => {
         await new Promise(setImmediate);
-        runs.lockRenewalFailed(['7', '9']);
+        runs.lockRenewalFailed(['7', '8', '10']);
         return signal.aborted;
       }),
     ]);
-    const [first, second, other] = await both;
-    expect(first).toMatchObject({ code: 'RUN_CANCELLED', reason: 'caller' });
-    expect((second.cause as Error).message).toBe('BullMQ could not renew its lock of job 7');
-    expect(other).toBe(false);
+    const [ofMine, ofTaken, ofOther] = await all;
+    // BullMQ says that it is ours after all.
+    expect(ofMine).toMatchObject({
+      value: {
+        code: 'RUN_CANCELLED',
+        reason: 'caller',
+        cause: { message: 'BullMQ could not renew its lock of job 7' },
+      },
+    });
+    // Nothing that BullMQ would refuse is said of a job that is in other hands.
+    expect(ofTaken).toMatchObject({ reason: { name: 'DelayedError' } });
+    expect(ofOther).toMatchObject({ value: false });
+    expect([mine, taken, other].map(({ delays }) => delays)).toEqual([[], [], []]);
   });
 
   it('counts a value that comes although the manager is closing', async () => {
@@ -168,26 +148,33 @@ describe('cancelling', () => {
     expect((await value).reason).toBe('shutdown');
   });
 
-  it('puts back what gave up because the manager is closing', async () => {
+  it('puts back what gave up because the manager is closing, whatever it throws', async () => {
     const { run, manager } = setUp();
     const job = fakeJob();
     const ended = run(job, async (signal) => {
       void manager.close({ grace: 0 });
-      throw new Error('aborted', { cause: await aborted(signal) });
+      await aborted(signal);
+      throw new TypeError('the connection is gone');
     });
     await expect(ended).rejects.toBeInstanceOf(DelayedError);
     expect(job.delays).toHaveLength(1);
   });
+
+  it('by a worker that closes says so, and does not hide what the processor tells BullMQ', async () => {
+    const { run, runs } = setUp();
+    const control = new UnrecoverableError('this customer is gone');
+    const job = fakeJob();
+    const ended = run(job, async (signal) => {
+      runs.cancelAll(new RunCancelledError('worker', 'shutdown'));
+      expect(signal.reason).toMatchObject({ code: 'RUN_CANCELLED', resource: 'reports', reason: 'shutdown' });
+      throw control;
+    });
+    await expect(ended).rejects.toBe(control);
+    expect(job.delays).toHaveLength(0);
+  });
 });
 
 describe('a lost lease', () => {
-  async function lose(runs: ReturnType<typeof setUp>, signal: AbortSignal): Promise<Error> {
-    runs.store.set('extend', {
-      reply: (verdicts) => verdicts.map(() => ({ verdict: 'lost', reason: 'superseded' }) as const),
-    });
-    return aborted(signal);
-  }
-
   it('aborts the signal, is announced once, and the value is not the result', async () => {
     const it = setUp();
     const job = fakeJob();
@@ -202,11 +189,12 @@ describe('a lost lease', () => {
     expect(it.heard).toEqual(['acquired true', 'lost superseded']);
   });
 
-  it('is rethrown when BullMQ has taken the job away as well', async () => {
+  it('is told to nobody when BullMQ has taken the job away as well', async () => {
     const it = setUp();
     const job = fakeJob();
     job.refusals.push(bullError(-2));
-    await expect(it.run(job, (signal) => lose(it, signal))).rejects.toMatchObject({ code: 'LEASE_LOST' });
+    await expect(it.run(job, (signal) => lose(it, signal))).rejects.toBeInstanceOf(DelayedError);
+    expect(it.heard).toContain('lost superseded');
   });
 
   it('does not stop what the processor tells BullMQ', async () => {
