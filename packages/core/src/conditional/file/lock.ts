@@ -40,26 +40,17 @@ export class FileLock {
     const turn = queues.take(place.lock);
     await turn.ready;
     const id = randomBytes(16).toString('hex');
-    const candidate = place.candidate(id);
-    const checkTime = (): void => {
-      if (call.isOver) throw place.unavailable('the time is over');
-    };
     try {
-      checkTime();
-      await writeDown(candidate, JSON.stringify(thisProcess(id)));
-      for (let round = 0; !(await isLinked(candidate, place.lock)); round++) {
-        checkTime();
-        const why = await clear(place, place.lock, candidate);
-        if (why === null) continue;
-        obstacles.set(place.lock, why);
+      for (let round = 0; ; round++) {
+        if (call.isOver) throw place.unavailable('the time is over');
+        const why = await clear(place, place.lock, id);
+        if (why === null && (await isMade(place, place.lock, id))) break;
+        if (why !== null) obstacles.set(place.lock, why);
         await call.budget.pause(round, LOOK_MS);
       }
     } catch (error) {
       turn.end();
       throw error;
-    } finally {
-      // What is left behind here does no harm.
-      await removeIfThere(candidate).catch(() => {});
     }
     obstacles.delete(place.lock);
     return new FileLock(place, id, turn);
@@ -85,12 +76,13 @@ export class FileLock {
 }
 
 /**
- * Removes the lock file at `path` if its holder is proved gone. Null if it is not there any more, or why it stays.
+ * Removes the lock file at `path` if its holder is proved gone. Null if it is not there, or not any more; otherwise why it
+ * stays.
  *
- * Whoever removes it holds a break lock of its own, which is named by the dead lock's id, and looks again once it has that:
- * of two who saw the same dead lock the second would otherwise remove the fresh lock of a third.
+ * Whoever removes it holds a break lock of its own (`id`), which is named by the dead lock's id, and looks again once it has
+ * that: of two who saw the same dead lock the second would otherwise remove the fresh lock of a third.
  */
-async function clear(place: FilePlace, path: string, candidate: string): Promise<string | null> {
+async function clear(place: FilePlace, path: string, id: string): Promise<string | null> {
   const found = await readLock(path);
   if (found === null) return null;
   const { holder, lockedMs } = found;
@@ -101,7 +93,9 @@ async function clear(place: FilePlace, path: string, candidate: string): Promise
   if (why !== null) return `lock file ${path} is held by ${holderLine(holder)}, ${why}`;
   const breaking = place.breaking(holder.id);
   // One who was about to remove it may be gone as well, and is removed in the same way.
-  if (!(await isLinked(candidate, breaking))) return clear(place, breaking, candidate);
+  const other = await clear(place, breaking, id);
+  if (other !== null) return other;
+  if (!(await isMade(place, breaking, id))) return `lock file ${path} is about to be removed`;
   try {
     if ((await readLock(path))?.holder?.id === holder.id) {
       await unlink(path);
@@ -113,14 +107,19 @@ async function clear(place: FilePlace, path: string, candidate: string): Promise
   return null;
 }
 
-/** Whether `path` is now a name of `candidate`, in one atomic step; false if there is one of that name already. */
-async function isLinked(candidate: string, path: string): Promise<boolean> {
+/** Whether there is a lock file of ours at `path` now, in one atomic step; false if there was one already. */
+async function isMade(place: FilePlace, path: string, id: string): Promise<boolean> {
+  const candidate = place.candidate(id);
   try {
+    await writeDown(candidate, JSON.stringify(thisProcess(id)));
     await link(candidate, path);
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
     throw error;
+  } finally {
+    // What is left behind here does no harm.
+    await removeIfThere(candidate).catch(() => {});
   }
 }
 

@@ -13,10 +13,8 @@ afterAll(() => vi.resetModules());
  * A later grant writes over an earlier one, and its process dies before its step number `at` (from 0). What is in the
  * file then, and what the earlier owner can still do.
  */
-async function dieBefore(at: number, plant: Plant = {}) {
+async function dieBefore(at: number, gates: Gates, dying: { fileFence: typeof fileFence }) {
   await using folder = await Folder.make();
-  const gates = new Gates();
-  const dying = await newInstance({ ...plant, fs: (sound) => gates.wrap(sound) });
   const [earlier, later] = [newGrant(), newGrant()];
   const path = (): string => folder.at('data');
   const survivor = fileFence({ path });
@@ -48,9 +46,11 @@ async function dieBefore(at: number, plant: Plant = {}) {
 }
 
 async function allDeaths(plant?: Plant) {
+  const gates = new Gates();
+  const dying = await newInstance({ ...plant, fs: (sound) => gates.wrap(sound) });
   const deaths: Awaited<ReturnType<typeof dieBefore>>[] = [];
   for (let at = 0; ; at++) {
-    const death = await dieBefore(at, plant);
+    const death = await dieBefore(at, gates, dying);
     deaths.push(death);
     if (death.isOver) return deaths;
   }

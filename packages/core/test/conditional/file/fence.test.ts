@@ -8,7 +8,7 @@ import { Folder, newGrant } from './folder.ts';
 import { newInstance } from './instance.ts';
 
 async function begin(more: Partial<FileFenceOptions> = {}) {
-  const folder = await Folder.make();
+  const folder = await Folder.make('disk');
   const fence = fileFence({ path: () => folder.at('data.txt'), ...more });
   return {
     folder,

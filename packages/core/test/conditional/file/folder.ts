@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,8 +11,10 @@ import { newLeaseId } from '../../../src/testing/unique.ts';
 export class Folder implements AsyncDisposable {
   readonly path: string;
 
-  static async make(): Promise<Folder> {
-    return new Folder(await mkdtemp(join(tmpdir(), 'leasehold-file-')));
+  /** On the disk, or where nothing has to wait for one. */
+  static async make(on: 'disk' | 'memory' = 'memory'): Promise<Folder> {
+    const parent = on === 'memory' && existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
+    return new Folder(await mkdtemp(join(parent, 'leasehold-file-')));
   }
 
   private constructor(path: string) {

@@ -24,11 +24,15 @@ export class Gates {
     await gate?.open;
   }
 
-  /** The calls that change names, behind these gates. */
+  /** The calls that open, make and move files, behind these gates. */
   wrap(sound: typeof fsp): typeof fsp {
     const name = (path: unknown): string => String(path).replace(/^.*\//, '');
     return {
       ...sound,
+      open: async (path, flags, mode) => {
+        await this.pass(`open ${name(path)}`);
+        return sound.open(path, flags, mode);
+      },
       link: async (from, to) => {
         await this.pass(`link ${name(from)} ${name(to)}`);
         return sound.link(from, to);
