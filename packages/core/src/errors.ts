@@ -253,42 +253,38 @@ export function findStale(error: unknown): StaleTokenError | undefined {
   return LeaseholdError.find(error, 'STALE_TOKEN') as StaleTokenError | undefined;
 }
 
-/**
- * A fence gave no answer, or could not give one. `outcome` tells what became of a write: `not-written` is certain, and stays
- * so; `unknown` means that it may have been carried out, or may still be.
- */
+/** What became of a write. `not-written` and `written` are certain, and stay so; `unknown`: it may have been, or may still be. */
+type WriteOutcome = 'not-written' | 'written' | 'unknown';
+
+const CONSEQUENCE: Readonly<Record<WriteOutcome, string>> = {
+  'not-written': 'nothing was written',
+  written: 'it was written, but its reply is lost',
+  unknown: 'the run was not started or the write is unconfirmed',
+};
+
+/** A fence gave no answer, or could not give one. `outcome` tells what became of a write. */
 export class FenceUnavailableError extends LeaseholdError {
   readonly fence: string;
-  readonly outcome: 'not-written' | 'unknown';
+  readonly outcome: WriteOutcome;
 
-  constructor(
-    resource: string,
-    fence: string,
-    detail: string,
-    cause?: unknown,
-    outcome: 'not-written' | 'unknown' = 'unknown',
-  ) {
-    const consequence =
-      outcome === 'unknown' ? 'the run was not started or the write is unconfirmed' : 'nothing was written';
-    super('FENCE_UNAVAILABLE', `fence ${fence}: ${detail}; ${consequence}`, { resource, cause });
+  constructor(resource: string, fence: string, detail: string, cause?: unknown, outcome: WriteOutcome = 'unknown') {
+    super('FENCE_UNAVAILABLE', `fence ${fence}: ${detail}; ${CONSEQUENCE[outcome]}`, { resource, cause });
     this.fence = fence;
     this.outcome = outcome;
   }
 }
 
-/** A command of a fenced write failed. The grant had been admitted; it is the command that is wrong. */
+/**
+ * A command of a fenced write failed, or its Lua body did. The grant had been admitted; it is the command that is wrong.
+ * What took effect before it stays: Redis does not roll back.
+ */
 export class FencedCommandError extends LeaseholdError {
   readonly fence: string;
-  /** Of the command that failed, from 0. Those before it took effect, those after it were not run. */
-  readonly index: number;
+  /** Of the command that failed, from 0; those after it were not run. Undefined for a Lua body. */
+  readonly index: number | undefined;
 
-  constructor(resource: string, fence: string, commands: readonly (readonly string[])[], index: number, said: string) {
-    super(
-      'FENCED_COMMAND',
-      `fence ${fence}: command ${index + 1} of ${commands.length} (${commands[index]?.slice(0, 2).join(' ')}) failed: ${said}; ` +
-        `the ${index} before it took effect, the ${commands.length - index - 1} after it were not run`,
-      { resource },
-    );
+  constructor(resource: string, fence: string, detail: string, index?: number) {
+    super('FENCED_COMMAND', `fence ${fence}: ${detail}`, { resource });
     this.fence = fence;
     this.index = index;
   }

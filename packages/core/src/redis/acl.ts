@@ -27,7 +27,7 @@ const SCRIPTS = [
 const HASHES = ['hget', 'hset', 'hdel', 'hmget', 'hkeys', 'hvals'];
 const QUEUES = ['zadd', 'zrem', 'zrange', 'zrank', 'zscore'];
 const CONNECTION = ['info', 'ping', 'subscribe', 'unsubscribe', 'scan'];
-const FENCE = ['eval', 'evalsha', 'time', 'type', 'hmget', 'hset', 'persist', 'info'];
+const FENCE = ['eval', 'evalsha', 'time', 'type', 'del', 'hmget', 'hset', 'persist', 'info'];
 const CLUSTER = ['asking', 'cluster|info', 'cluster|slots'];
 
 /**

@@ -37,6 +37,21 @@ export function isSelectFailure(error: unknown): error is Error {
   return error instanceof Error && (name === 'select' || error.message.startsWith('ERR DB index'));
 }
 
+/** The server refused the request, before its first command. */
+export function isRefusal(error: unknown): boolean {
+  return isErrorReply(error) && (REFUSED.test(error.message) || AUTH.test(error.message));
+}
+
+/** The text of a script is no Lua: it will never run. */
+export function isUncompiled(error: unknown): error is Error {
+  return isErrorReply(error) && /^ERR Error compiling script/i.test(error.message);
+}
+
+/** The request never left this process. */
+export function isUnsent(error: unknown): boolean {
+  return error instanceof Error && UNSENT.test(error.message);
+}
+
 /** The error as a cause, without the command that ioredis hangs on it: HELLO carries the password. */
 export function withoutCommand(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
@@ -59,8 +74,10 @@ export function failureOf(where: string, what: string, error: unknown): Leasehol
       ? new StoreUnavailableError(`${where} refused ${what}: ${error.message}`, { mayHaveRun: false, cause })
       : new StoreUnavailableError(`${where} failed in ${what}: ${error.message}`, { mayHaveRun: true, cause });
   }
-  const unsent = error instanceof Error && UNSENT.test(error.message);
-  return new StoreUnavailableError(`${where} was lost before ${what} was answered`, { mayHaveRun: !unsent, cause });
+  return new StoreUnavailableError(`${where} was lost before ${what} was answered`, {
+    mayHaveRun: !isUnsent(error),
+    cause,
+  });
 }
 
 export function authFailure(where: string, error: Error): StoreAuthError {

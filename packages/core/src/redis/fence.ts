@@ -20,19 +20,22 @@ import {
 } from '../fence/fence.ts';
 import { refuseUnknown } from '../options.ts';
 import { show } from '../show.ts';
-import type { Send } from './client.ts';
+import { Bodies } from './bodies.ts';
+import { isUncompiled } from './failure.ts';
+import { FenceCalls, type Silence } from './fence-calls.ts';
 import { isIoredis, keysOfCommand, type IoredisClient } from './ioredis.ts';
 import { isNodeRedis, nodeRedisOptions, type NodeRedisClient } from './node-redis.ts';
-import { Deadlines, type Due } from './deadlines.ts';
-import { isErrorReply, isNoScript, withoutCommand } from './failure.ts';
 import { fenceKey } from './keys.ts';
-import { withText, type Script, type ScriptArgs } from './script.ts';
+import type { Script, ScriptArgs } from './script.ts';
 import { activateArgs, activateScript } from './scripts/fence-activate.ts';
+import { bodyArgs, ofBody } from './scripts/fence-body.ts';
 import { highestArgs, highestScript } from './scripts/fence-highest.ts';
 import { sealArgs, sealScript } from './scripts/fence-seal.ts';
+import { settleArgs } from './scripts/fence-settle.ts';
 import { writeArgs, writeScript } from './scripts/fence-write.ts';
 import { slotOf } from './slot.ts';
-import { Transaction, type RedisTx } from './transaction.ts';
+import { Transaction, wordsOf, type RedisTx } from './transaction.ts';
+import { WriteNumbers, type Numbered } from './write-numbers.ts';
 
 export interface RedisFenceOptions {
   /** Unique among the fences of one acquisition. Default `redis`. */
@@ -47,15 +50,19 @@ export interface RedisFenceOptions {
   readonly clock?: Clock | undefined;
 }
 
+export interface RedisEvalOptions {
+  /** `KEYS[1]` and so on, on a Cluster all in the slot of the fence. */
+  readonly keys?: readonly string[] | undefined;
+  /** `ARGV[1]` and so on. */
+  readonly args?: readonly (string | number)[] | undefined;
+}
+
 /** How often the eviction policy is looked at again, by an activation. Milliseconds. */
 const POLICY_AGE_MS = 60_000;
 
 /**
  * A fence for data in Redis 7.0 or later, in the database of `client`: the user's own, of ioredis (`Redis`, `Cluster`) or
  * of node-redis (`createClient`), which is neither configured nor closed. Guard and commands of a write are one script.
- *
- * A client that sends again what a broken connection did not answer (ioredis does by default) may carry a write out
- * twice, like any command of the same client. Never after a later grant was admitted.
  *
  * Throws `ConfigError` for a client with a `keyPrefix`: give it `client.duplicate({ keyPrefix: '' })` and write keys in full.
  */
@@ -65,12 +72,13 @@ export function redisFence(client: IoredisClient | NodeRedisClient, options: Red
 
 export class RedisFence implements Fence<RedisTx> {
   readonly name: string;
-  readonly #send: Send;
+  readonly #calls: FenceCalls;
+  readonly #numbers = new WriteNumbers();
+  readonly #bodies = new Bodies();
   readonly #isCluster: boolean;
   readonly #key: (resource: string) => string;
   readonly #timeoutMs: number;
   readonly #clock: Clock;
-  readonly #deadlines: Deadlines;
   #policy = '';
   #policyAtMs = -Infinity;
 
@@ -93,12 +101,11 @@ export class RedisFence implements Fence<RedisTx> {
     if (timeoutMs === 0 || timeoutMs === Infinity)
       throw new ConfigError('timeout', `${timeout} gives no call a deadline`);
     this.name = name;
-    this.#send = senderOf(client);
+    this.#calls = new FenceCalls(client, clock);
     this.#isCluster = isIoredis(client) && client.isCluster === true;
     this.#key = (resource) => checkedKey(key(resource));
     this.#timeoutMs = timeoutMs;
     this.#clock = clock;
-    this.#deadlines = new Deadlines(clock);
   }
 
   /**
@@ -113,7 +120,7 @@ export class RedisFence implements Fence<RedisTx> {
     const asked = grantOf(grant);
     const askPolicy = this.#clock.monotonicMs() - this.#policyAtMs >= POLICY_AGE_MS;
     const args = activateArgs(this.#key(asked.resource), asked, askPolicy);
-    const reply = await this.#run(activateScript, args, asked.resource);
+    const reply = await this.#ask(activateScript, args, asked.resource);
     if (reply[0] !== 'admitted') throw reportRefusal(grant, this.#refusal(reply, asked.resource, asked.fencingToken));
     if (!askPolicy) return;
     this.#policy = String(reply[1]);
@@ -123,6 +130,11 @@ export class RedisFence implements Fence<RedisTx> {
   /**
    * Runs `body`, which adds commands to `tx`, and then guard and commands in one step: none of them if the grant is stale.
    * If a command fails, those before it stay and those after it are not run: `FencedCommandError` says which one.
+   *
+   * Carried out once, even if the client sends it again after a broken connection. If its answer was lost the fence asks
+   * what became of it: it resolves if it was written (the replies are lost, see `Handle`), and otherwise rejects with
+   * `FenceUnavailableError`; outcome `unknown` only if that could not be found out in time either, or another grant has
+   * been admitted since.
    *
    * Rejects with `ConfigError` if a command names a key in another slot than the fence's, on a Cluster.
    */
@@ -138,44 +150,136 @@ export class RedisFence implements Fence<RedisTx> {
       );
     }
     const key = this.#key(grantOf(grant).resource);
-    const keys = this.#isCluster ? await this.#keysInSlot(key, tx.commands) : [];
-    // Nothing is awaited between the check of the lease and the send.
-    const asked = grantForWrite(this, grant);
-    const reply = await this.#run(writeScript, writeArgs(key, asked, keys, tx.commands), asked.resource);
-    if (reply[0] === 'failed')
-      throw new FencedCommandError(asked.resource, this.name, tx.commands, Number(reply[1]) - 1, String(reply[2]));
-    if (reply[0] !== 'done') throw reportRefusal(grant, this.#refusal(reply, asked.resource, asked.fencingToken));
-    tx.settle(reply[1] as unknown[]);
+    const keys = this.#isCluster ? await keysOf(tx.commands) : [];
+    this.#checkSlots('tx.call', key, keys);
+    const reply = await this.#carryOut(grant, key, writeScript, (asked, numbered) =>
+      writeArgs(key, asked, numbered, keys, tx.commands),
+    );
+    const { resource } = grantOf(grant);
+    if (reply[0] === 'done') tx.settle(reply[1] as unknown[]);
+    else if (reply[0] === 'again') tx.lose(this.#replyLost(resource));
+    else {
+      const index = Number(reply[1]) - 1;
+      const command = tx.commands[index]?.slice(0, 2).join(' ');
+      throw new FencedCommandError(
+        resource,
+        this.name,
+        `command ${index + 1} of ${tx.commands.length} (${command}) failed: ${String(reply[2])}; the ${index} before it ` +
+          `took effect, the ${tx.commands.length - index - 1} after it were not run`,
+        index,
+      );
+    }
     return value;
+  }
+
+  /**
+   * Runs the Lua `body` after the guard, in the same script: for a write that depends on what it reads. None of it runs if
+   * the grant is stale. `KEYS` and `ARGV` in it are `keys` and `args`; what it returns comes back, as Redis converts it.
+   * Its text must be a constant of the program, because the server keeps every text: values go into `args`.
+   *
+   * `FencedCommandError` if it raises, or returns an error: what it did before that stays. `ConfigError` if it does not
+   * compile, or, on a Cluster, if one of `keys` is in another slot than the fence. Carried out once, as `write` is; if its
+   * answer was lost, `FenceUnavailableError` has outcome `written`, `not-written` or `unknown`.
+   */
+  async eval<T = unknown>(grant: Grant | Holding, body: string, options: RedisEvalOptions = {}): Promise<T> {
+    grantForWrite(this, grant);
+    refuseUnknown(options, ['keys', 'args']);
+    const called = this.#bodies.scriptOf(body);
+    const keys = wordsOf('keys', 'a key', checkedList('keys', options.keys ?? []));
+    const args = wordsOf('args', 'an argument', checkedList('args', options.args ?? []));
+    const key = this.#key(grantOf(grant).resource);
+    this.#checkSlots('keys', key, this.#isCluster ? keys : []);
+    const reply = await this.#carryOut(grant, key, called, (asked, numbered) =>
+      bodyArgs(called, key, asked, numbered, keys, args),
+    );
+    if (reply[0] === 'done') return (reply[1] ?? null) as T;
+    const { resource } = grantOf(grant);
+    if (reply[0] === 'again') throw this.#replyLost(resource);
+    const said = ofBody(String(reply.at(-1)));
+    const detail = `the Lua body failed: ${said}; what it did before that stays, Redis does not roll back`;
+    throw new FencedCommandError(resource, this.name, detail);
   }
 
   async seal(resource: string, fencingToken: number): Promise<void> {
     checkQualified(resource);
     checkToken(fencingToken);
-    const reply = await this.#run(sealScript, sealArgs(this.#key(resource), fencingToken), resource);
+    const reply = await this.#ask(sealScript, sealArgs(this.#key(resource), fencingToken), resource);
     if (reply[0] !== 'sealed') throw this.#refusal(reply, resource, fencingToken);
   }
 
   async highest(resource: string): Promise<{ readonly fencingToken: number; readonly leaseId: string | null } | null> {
     checkQualified(resource);
-    const reply = await this.#run(highestScript, highestArgs(this.#key(resource)), resource);
+    const reply = await this.#ask(highestScript, highestArgs(this.#key(resource)), resource);
     if (reply[0] === 'none') return null;
     if (reply[0] !== 'highest') throw this.#refusal(reply, resource, 0);
     return markOf(reply);
   }
 
+  /**
+   * Sends a write and finds out what became of it: done, failed, or again (without its replies). Rejects with everything
+   * else.
+   */
+  async #carryOut(
+    grant: Grant | Holding,
+    key: string,
+    called: Script,
+    argsOf: (asked: Grant, numbered: Numbered) => ScriptArgs,
+  ): Promise<readonly unknown[]> {
+    // Nothing is awaited between this check of the lease and the send.
+    const asked = grantForWrite(this, grant);
+    const numbered = this.#numbers.begin(key);
+    try {
+      const answer = await this.#calls.runNumbered(
+        called,
+        argsOf(asked, numbered),
+        settleArgs(key, asked, numbered),
+        this.#timeoutMs,
+      );
+      if (answer.kind === 'silence') throw this.#failure(asked.resource, answer);
+      const { reply } = answer;
+      if (reply[0] === 'done' || reply[0] === 'failed') return reply;
+      if (reply[0] === 'again') return this.#again(asked.resource, reply);
+      if (answer.kind === 'settled') throw this.#unsettled(grant, asked, reply, answer.silence);
+      const refusal = this.#refusal(reply, asked.resource, asked.fencingToken);
+      if (!answer.mayBeSecond) throw reportRefusal(grant, refusal);
+      // It may have got in before it was refused: with the next grant all that was known of its writes is gone.
+      throw reportRefusal(grant, this.#unavailable(asked.resource, 'the connection broke', refusal));
+    } finally {
+      this.#numbers.end(key, numbered);
+    }
+  }
+
+  /** It was carried out, and this is all that is known of it. */
+  #again(resource: string, [, mark]: readonly unknown[]): readonly unknown[] {
+    if (mark === '') return ['again'];
+    if (mark === 'v') throw this.#unavailable(resource, 'it was given up', undefined, 'not-written');
+    return ['failed', String(mark).slice(1), 'its error was lost with the connection'];
+  }
+
+  /** What the resource says of a write that had no answer and that it does not know. */
+  #unsettled(grant: Grant | Holding, asked: Grant, reply: readonly unknown[], silence: Silence): unknown {
+    const { resource, fencingToken } = asked;
+    if (reply[0] === 'void') return this.#unavailable(resource, silence.detail, silence.cause, 'not-written');
+    if (reply[0] !== 'stale') return this.#failure(resource, silence);
+    const refusal = this.#refusal(reply, resource, fencingToken);
+    return reportRefusal(grant, this.#unavailable(resource, silence.detail, refusal));
+  }
+
+  async #ask(called: Script, args: ScriptArgs, resource: string): Promise<readonly unknown[]> {
+    const answer = await this.#calls.run(called, args, this.#timeoutMs);
+    if (answer.kind === 'silence') throw this.#failure(resource, answer);
+    return answer.reply;
+  }
+
   /** A script may touch one slot; what it finds out half-way, it finds out too late. */
-  async #keysInSlot(fence: string, commands: readonly string[][]): Promise<string[]> {
-    const keys = new Set<string>();
-    for (const [name = '', ...args] of commands) for (const key of await keysOfCommand(name, args)) keys.add(key);
+  #checkSlots(option: string, fence: string, keys: readonly string[]): void {
     for (const key of keys) {
       if (slotOf(key) === slotOf(fence)) continue;
       throw new ConfigError(
-        'tx.call',
+        option,
         `the key ${key} is in another slot of the Cluster than the fence ${fence}; give redisFence a \`key\` with the hash tag of your data`,
       );
     }
-    return [...keys];
   }
 
   #refusal(reply: readonly unknown[], resource: string, fencingToken: number): Error {
@@ -187,32 +291,22 @@ export class RedisFence implements Fence<RedisTx> {
     return this.#unavailable(resource, `${this.#key(resource)} ${found}`);
   }
 
-  #run(called: Script, args: ScriptArgs, resource: string): Promise<readonly unknown[]> {
-    return new Promise((resolve, reject) => {
-      const due: Due = {
-        slot: -1,
-        expire: () => reject(this.#unavailable(resource, `no answer to ${called.name} within ${this.#timeoutMs} ms`)),
-      };
-      this.#deadlines.put(due, this.#timeoutMs);
-      const failed = (error: unknown): void => {
-        this.#deadlines.remove(due);
-        const said = error instanceof Error ? error.message : String(error);
-        const detail = isErrorReply(error) ? `${called.name} was refused: ${said}` : `was lost: ${said}`;
-        reject(this.#unavailable(resource, detail, withoutCommand(error)));
-      };
-      const answered = (reply: unknown): void => {
-        this.#deadlines.remove(due);
-        resolve(Array.isArray(reply) ? reply : []);
-      };
-      this.#send('evalsha', args).then(answered, (error: unknown) => {
-        if (!isNoScript(error)) failed(error);
-        else this.#send('eval', withText(called, args)).then(answered, failed);
-      });
-    });
+  #failure(resource: string, { detail, cause, isRefused }: Silence): Error {
+    if (isUncompiled(cause)) return new ConfigError('body', `does not compile: ${ofBody(cause.message)}`, cause);
+    return this.#unavailable(resource, detail, cause, isRefused ? 'not-written' : 'unknown');
   }
 
-  #unavailable(resource: string, detail: string, cause?: unknown): FenceUnavailableError {
-    return new FenceUnavailableError(resource, this.name, detail, cause);
+  #replyLost(resource: string): FenceUnavailableError {
+    return this.#unavailable(resource, 'the connection broke', undefined, 'written');
+  }
+
+  #unavailable(
+    resource: string,
+    detail: string,
+    cause?: unknown,
+    outcome?: FenceUnavailableError['outcome'],
+  ): FenceUnavailableError {
+    return new FenceUnavailableError(resource, this.name, detail, cause, outcome);
   }
 }
 
@@ -221,10 +315,15 @@ function checkedKey(key: unknown): string {
   throw new ConfigError('key', `gave ${show(key)}: must give the name of a key`);
 }
 
-function senderOf(client: IoredisClient | NodeRedisClient): Send {
-  if (isIoredis(client)) return (command, args) => client.call(command, ...args);
-  const plain = client.withTypeMapping?.({}) ?? client;
-  return (command, args) => plain.sendCommand([command, ...args]);
+async function keysOf(commands: readonly string[][]): Promise<string[]> {
+  const keys = new Set<string>();
+  for (const [name = '', ...args] of commands) for (const key of await keysOfCommand(name, args)) keys.add(key);
+  return [...keys];
+}
+
+function checkedList(option: string, list: unknown): readonly unknown[] {
+  if (Array.isArray(list)) return list;
+  throw new ConfigError(option, `is ${show(list)}: must be a list`);
 }
 
 function markOf(reply: readonly unknown[]): { readonly fencingToken: number; readonly leaseId: string | null } {

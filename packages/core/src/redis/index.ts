@@ -1,5 +1,5 @@
 export { redisStore, RedisLeaseStore, type RedisStoreOptions } from './store.ts';
-export { redisFence, RedisFence, type RedisFenceOptions } from './fence.ts';
+export { redisFence, RedisFence, type RedisEvalOptions, type RedisFenceOptions } from './fence.ts';
 export { redisAcl, type RedisAclOptions } from './acl.ts';
 export type { Handle, RedisTx } from './transaction.ts';
 export type { RedisSource } from './client.ts';

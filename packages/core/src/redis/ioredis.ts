@@ -22,6 +22,8 @@ export interface IoredisClient {
   readonly status: string;
   readonly isCluster?: boolean;
   readonly options: { readonly keyPrefix?: string | undefined };
+  /** The socket, another one after each reconnection. The nodes of a Cluster have one each. */
+  readonly stream?: unknown;
   call(command: string, ...args: string[]): Promise<unknown>;
   connect(): Promise<void>;
   disconnect(reconnect?: boolean): void;

@@ -9,8 +9,12 @@ const MAX_WORDS = 30_000;
 /** What a command of a fenced write will have answered. */
 export interface Handle<T = unknown> {
   /**
-   * The reply: strings, whole numbers, null and lists of these, as Redis gives them to scripts. Throws `ConfigError` until
-   * the write has resolved, and for ever if it was refused.
+   * The reply: strings (a status such as `OK` too), whole numbers, null and lists of these, as Redis gives them to scripts
+   * whatever the protocol of the client: HGETALL is a flat list, a score is a string. Text only; and a whole number beyond
+   * 2^53 loses its last digits, so read such a one with GET, as a string.
+   *
+   * Throws `ConfigError` until the write has resolved, and for ever if it was refused; and `FenceUnavailableError`, outcome
+   * `written`, if the write was carried out and its replies were lost with a connection.
    */
   readonly value: T;
 }
@@ -18,14 +22,16 @@ export interface Handle<T = unknown> {
 /** What the body of a fenced write sees. */
 export interface RedisTx {
   /**
-   * Adds a command to the write. It is carried out after the body, together with the guard, so its reply comes in a handle
-   * and not in a promise: awaiting it inside the body would wait for the body itself. Throws `ConfigError` after the body.
+   * Adds a command to the write. It is carried out after the body, together with the guard and in the order of the calls, so
+   * its reply comes in a handle and not in a promise: awaiting it inside the body would wait for the body itself. Throws
+   * `ConfigError` after the body. Arguments are texts and numbers; encode what is binary, in base64 for instance.
    */
   call<T = unknown>(command: string, ...args: readonly (string | number)[]): Handle<T>;
 }
 
 class Reply<T> implements Handle<T> {
   #value: { readonly of: T } | undefined;
+  #loss: Error | undefined;
   readonly #command: string;
 
   constructor(command: string) {
@@ -36,7 +42,12 @@ class Reply<T> implements Handle<T> {
     this.#value = { of: value };
   }
 
+  lose(loss: Error): void {
+    this.#loss = loss;
+  }
+
   get value(): T {
+    if (this.#loss !== undefined) throw this.#loss;
     if (this.#value === undefined) {
       throw new ConfigError(
         'value',
@@ -59,7 +70,7 @@ class Reply<T> implements Handle<T> {
 /** The commands that the body of one write has asked for. */
 export class Transaction implements RedisTx {
   readonly commands: string[][] = [];
-  readonly #replies: { settle(value: unknown): void }[] = [];
+  readonly #replies: Reply<unknown>[] = [];
   #over = false;
   #words = 0;
 
@@ -68,23 +79,13 @@ export class Transaction implements RedisTx {
     if (typeof command !== 'string' || command === '') {
       throw new ConfigError('tx.call', `the command is ${show(command)}; give its name`);
     }
-    if (args.length > MAX_ARGUMENTS) {
-      throw new ConfigError(
-        'tx.call',
-        `${command} has ${args.length} arguments, more than ${MAX_ARGUMENTS}; give it in several calls`,
-      );
-    }
     this.#words += args.length + 1;
     if (this.#words > MAX_WORDS) {
       throw new ConfigError('tx.call', `the write has more than ${MAX_WORDS} words; divide it into several writes`);
     }
-    for (const arg of args) {
-      if (typeof arg !== 'string' && typeof arg !== 'number') {
-        throw new ConfigError('tx.call', `an argument of ${command} is ${show(arg)}; give strings or numbers`);
-      }
-    }
+    const words = wordsOf('tx.call', `an argument of ${command}`, args);
     const reply = new Reply<T>(command);
-    this.commands.push([command, ...args.map(String)]);
+    this.commands.push([command, ...words]);
     this.#replies.push(reply);
     return reply;
   }
@@ -100,4 +101,20 @@ export class Transaction implements RedisTx {
   settle(values: readonly unknown[]): void {
     for (const [index, reply] of this.#replies.entries()) reply.settle(values[index]);
   }
+
+  lose(loss: Error): void {
+    for (const reply of this.#replies) reply.lose(loss);
+  }
+}
+
+/** Arguments as Redis takes them. Throws `ConfigError` for what is neither a text nor a number, and for too many. */
+export function wordsOf(option: string, what: string, args: readonly unknown[]): string[] {
+  if (args.length > MAX_ARGUMENTS) {
+    throw new ConfigError(option, `${what} is one of ${args.length}, more than ${MAX_ARGUMENTS}; divide them`);
+  }
+  return args.map((arg) => {
+    if (typeof arg === 'string' || (typeof arg === 'number' && !Number.isNaN(arg))) return String(arg);
+    const hint = arg instanceof Uint8Array ? 'encode bytes as text' : 'give strings or numbers';
+    throw new ConfigError(option, `${what} is ${show(arg)}; ${hint}`);
+  });
 }

@@ -239,6 +239,20 @@ const faults: readonly FenceMutant[] = [
     },
   },
   {
+    does: 'sends a write again when there was no answer, and takes the refusal of the second for its answer',
+    foundBy:
+      'a write whose answer was lost, and that is refused when it asks again, does not say that nothing was written',
+    fence: class extends PlainFence {
+      override async commit(...args: Commit): Promise<void> {
+        const { trouble } = this.ground;
+        await super.commit(...args);
+        if (trouble === 'none') return;
+        for (let pause = 0; pause < 20; pause++) await yieldOnce();
+        this.admit(args[0], args[1]);
+      }
+    },
+  },
+  {
     does: 'says that it does not know, though it could find out',
     foundBy: ANSWER_LOST,
     fence: class extends PlainFence {

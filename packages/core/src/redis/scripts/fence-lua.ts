@@ -1,17 +1,22 @@
 /**
  * What the fence's scripts share. The fence of a resource is one hash: `token` and `lease_id`, which is empty after a
- * seal. It never has a TTL: a fence that is forgotten admits everybody.
+ * seal, and for each fence object that has written by this grant a field `w:<its id>`, see `NUMBERED`. It never has a
+ * TTL: a fence that is forgotten admits everybody.
  *
  * The decision comes first; `highest` and `admitted` are what was stored. Replies are lists of strings, the kind first:
  * stale <highest token> <its leaseId, empty if sealed> · range (more than 24 h ahead of TIME) · foreign <type>
  */
-export const STORED: string = `
+function storedWith(more: string): string {
+  return `
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind ~= 'none' and kind ~= 'hash' then return { 'foreign', kind } end
-local stored = redis.call('HMGET', KEYS[1], 'token', 'lease_id')
+local stored = redis.call('HMGET', KEYS[1], 'token', 'lease_id'${more})
 local highest, admitted = tonumber(stored[1] or ''), stored[2] or ''
 if kind == 'hash' and not highest then return { 'foreign', kind } end
 `;
+}
+
+export const STORED: string = storedWith('');
 
 export const RANGE: string = `
 local token = tonumber(ARGV[1])
@@ -19,13 +24,49 @@ local time = redis.call('TIME')
 if token > time[1] * 1000000 + time[2] + 86400000000 then return { 'range' } end
 `;
 
-/** The token in ARGV[1], the leaseId in ARGV[2]. */
-export const ADMIT: string = `${STORED}${RANGE}
+const CHECK = `${RANGE}
 if highest and (highest > token or highest == token and admitted ~= ARGV[2]) then
   return { 'stale', stored[1], admitted }
 end
+`;
+
+/** The token in ARGV[1], the leaseId in ARGV[2]. What was known of the writes of an earlier grant goes with it. */
+export const ADMIT: string = `${STORED}${CHECK}
 if highest ~= token then
+  redis.call('DEL', KEYS[1])
   redis.call('HSET', KEYS[1], 'token', ARGV[1], 'lease_id', ARGV[2])
-  redis.call('PERSIST', KEYS[1])
+end
+`;
+
+/**
+ * Admits a write that has a number, so that it is carried out once although a client may send it again, and so that its
+ * outcome can be found out when its answer was lost. Nothing is stored before `note(mark)` is called.
+ *
+ * ARGV  1 token · 2 leaseId · 3 id of the fence object · 4 number of the write, growing · 5 the lowest number of this
+ *       fence object that still waits for its answer
+ *
+ * The field is `<lowest>|<number><mark>;<number><mark>;…`: the writes that were carried out (no mark), that failed (`f`
+ * and the index of the command) or that must never be (`v`). What is below the lowest has had its answer.
+ *
+ * Further replies: again <mark> · over (its answer was given long ago, or given up)
+ */
+export const NUMBERED: string = `${storedWith(", 'w:' .. ARGV[3]")}${CHECK}
+local lowest, writes = '0', ''
+if highest == token and stored[3] then lowest, writes = string.match(stored[3], '^(%d+)|(.*)$') end
+if tonumber(ARGV[4]) < tonumber(lowest) then return { 'over' } end
+local known = string.match(';' .. writes, ';' .. ARGV[4] .. '(%a?%d*);')
+if known then return { 'again', known } end
+if tonumber(ARGV[5]) > tonumber(lowest) then
+  local kept = ''
+  for number, mark in string.gmatch(writes, '(%d+)(%a?%d*);') do
+    if tonumber(number) >= tonumber(ARGV[5]) then kept = kept .. number .. mark .. ';' end
+  end
+  lowest, writes = ARGV[5], kept
+end
+local note = function(mark)
+  local field, value = 'w:' .. ARGV[3], lowest .. '|' .. writes .. ARGV[4] .. mark .. ';'
+  if highest == token then return redis.call('HSET', KEYS[1], field, value) end
+  redis.call('DEL', KEYS[1])
+  redis.call('HSET', KEYS[1], 'token', ARGV[1], 'lease_id', ARGV[2], field, value)
 end
 `;

@@ -14,6 +14,7 @@ async function countFenced(fences: readonly FenceContext<unknown>[]): Promise<vo
   const workers = 8;
   const rounds = 5;
   const work = async (mine: FenceContext<unknown>): Promise<void> => {
+    let refusals = 0;
     for (let done = 0; done < rounds;) {
       const grant = await context.grant();
       try {
@@ -22,11 +23,13 @@ async function countFenced(fences: readonly FenceContext<unknown>[]): Promise<vo
         await yieldOnce();
         await mine.append(grant, String(seen + 1));
         done++;
+        refusals = 0;
       } catch (error) {
         if (!LeaseholdError.is(error, 'STALE_TOKEN')) throw error;
+        refusals++;
       }
       // Somebody gets through: whoever acts alone for a moment.
-      for (let pause = Math.random() * 20; pause > 0; pause--) await yieldOnce();
+      for (let pause = Math.random() * 20 * 2 ** Math.min(refusals, 6); pause > 0; pause--) await yieldOnce();
     }
   };
   await Promise.all(Array.from({ length: workers }, (_, worker) => work(fences[worker % fences.length] ?? context)));

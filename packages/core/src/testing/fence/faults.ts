@@ -1,18 +1,22 @@
 import { expect } from 'vitest';
 
 import { LeaseholdError, type FenceUnavailableError } from '../../errors.ts';
+import { yieldOnce } from '../unique.ts';
 import type { FenceCase, FenceContext } from './context.ts';
 
 type Told = 'written' | 'not-written' | 'unknown';
 
-/** What a write says of itself. Anything but these three would be no answer. */
+/** What a write says of itself. Anything else would be no answer. */
 async function toldBy(write: Promise<unknown>): Promise<Told> {
   try {
     await write;
     return 'written';
   } catch (error) {
-    if (!LeaseholdError.is(error, 'FENCE_UNAVAILABLE')) throw error;
-    return (error as FenceUnavailableError).outcome;
+    const own = LeaseholdError.of(error);
+    // A refusal says that nothing was written.
+    if (own?.code === 'STALE_TOKEN') return 'not-written';
+    if (own?.code !== 'FENCE_UNAVAILABLE') throw error;
+    return (own as FenceUnavailableError).outcome;
   }
 }
 
@@ -45,6 +49,28 @@ export const faultCases: readonly FenceCase[] = [
     name: 'a write whose answer was lost tells the truth, and its grant goes on',
     needs: ['loseAnswer'],
     run: (context) => mustBeTrue(context, () => context.loseAnswer()),
+  },
+  {
+    name: 'a write whose answer was lost, and that is refused when it asks again, does not say that nothing was written',
+    needs: ['second', 'loseAnswer'],
+    async run(context) {
+      const other = await context.second();
+      for (let round = 0; round < 4; round++) {
+        const [grant, later] = [await context.grant(), await context.grant()];
+        await context.fence.activate(grant);
+        await context.append(grant, `before ${round}`);
+        await context.loseAnswer();
+        const write = toldBy(context.append(grant, `in doubt ${round}`));
+        // Often after it was carried out, and before its answer is missed.
+        for (let pause = 0; pause < 4 * round; pause++) await yieldOnce();
+        await other.fence.activate(later);
+        const told = await write;
+        const isThere = (await context.entries()).includes(`in doubt ${round}`);
+        if (told !== 'unknown') expect(isThere, `told ${told}`).toBe(told === 'written');
+        await context.append(later, `later ${round}`);
+        expect((await context.entries()).at(-1)).toBe(`later ${round}`);
+      }
+    },
   },
   {
     name: 'a write that never arrived tells the truth, and its grant goes on',
