@@ -1,4 +1,4 @@
-// npm run bench [-- name of a benchmark]: each on a private Redis, one after the other, as ratios.
+// npm run bench [-- name of a benchmark]: each on private services, one after the other, as ratios.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -10,7 +10,7 @@ import { ensure } from './services/obtain.mjs';
 
 await command(async (stopping) => {
   await prepare(step);
-  const { redis } = await ensure(['redis'], { step });
+  const { redis, postgres } = await ensure(['redis', 'postgres'], { step });
   const folder = join(root, 'test/bench');
   const wanted = process.argv[2] ?? '';
   // What lies beside them starts nothing when run.
@@ -19,7 +19,7 @@ await command(async (stopping) => {
   for (const name of names) {
     const code = await runNode(['--expose-gc', ...sourceArgs(), join(folder, name)], {
       cwd: root,
-      env: { ...process.env, [services.redis.variable]: redis },
+      env: { ...process.env, [services.redis.variable]: redis, [services.postgres.variable]: postgres },
       stopping,
     });
     if (code !== 0) return code;
