@@ -189,6 +189,34 @@ describe('fenced', () => {
     expect(await reachesOther(credulous)).toBe(true);
   });
 
+  test('seeded bug: a check in front of the data is found, because a late write gets past it', async () => {
+    const later = { ...grant, fencingToken: grant.fencingToken + 1, leaseId: 'later' };
+    const lateWrite = async (
+      enter: (ledger: MemoryFence, its: Grant, pause: () => Promise<void>) => Promise<unknown>,
+    ) => {
+      const ledger = new MemoryFence();
+      const route = fenced({ resource }, async (_request, its) => {
+        // The process stands still at the worst moment, and a successor is let in.
+        await enter(ledger, its, () => ledger.write(later, (tx) => tx.set('owner', 'later')));
+        return new Response('in');
+      });
+      const response = await route(new Request('http://127.0.0.1:9/', { method: 'POST', headers }));
+      return [response.status, ledger.values.get('owner')];
+    };
+    const checking = lateWrite(async (ledger, its, pause) => {
+      await ledger.activate(its);
+      await pause();
+      // Whatever the data is, it does not ask: here the latest grant stands in for it.
+      await ledger.write(later, (tx) => tx.set('owner', 'late'));
+    });
+    expect(await checking).toEqual([200, 'late']);
+    const guarded = lateWrite(async (ledger, its, pause) => {
+      await pause();
+      await ledger.write(its, (tx) => tx.set('owner', 'late'));
+    });
+    expect(await guarded).toEqual([412, 'later']);
+  });
+
   test('the handler is not called before the grant is read, and an error of naming is the application’s', async () => {
     let calls = 0;
     const counting = (): Response => new Response(String(++calls));
