@@ -5,6 +5,9 @@ import { propertyOf } from './thrown.ts';
 const MAX_OF_RESOURCE = 10_000;
 const MAX_IN_ALL = 100_000;
 const SWEEP_EVERY_MS = 30_000;
+/** After a job was brought back: when to look whether it has begun, in whatever process. */
+const FIRST_LOOK_MS = 8;
+const LAST_LOOK_MS = 2000;
 
 // BullMQ's answers for "not delayed (any more)": gone, in another state.
 const NOT_DELAYED: ReadonlySet<unknown> = new Set([-1, -3]);
@@ -31,8 +34,8 @@ export interface Spot {
 export interface Question {
   /** We have the resource: whatever was heard of it meanwhile is done with. */
   granted(): void;
-  /** It is busy, and this job is being put back. */
-  refused(job: Parkable): Spot;
+  /** It is busy, held with this token, and this job is being put back. */
+  refused(job: Parkable, fencingToken?: number): Spot;
   /** No answer, or nothing to wake. To be called in the end, whatever happened; only the first of the three counts. */
   over(): void;
 }
@@ -54,6 +57,10 @@ interface Row {
   questions: number;
   /** The resource was said to be free while nobody but questions was there. */
   woken: boolean;
+  /** The highest that a holder was seen with. */
+  fencingToken: number;
+  /** Set while our name is not at the store although more of ours want the resource. */
+  look: NodeJS.Timeout | undefined;
 }
 
 const registries = new WeakMap<LeaseManager, Parking>();
@@ -61,21 +68,22 @@ const registries = new WeakMap<LeaseManager, Parking>();
 /**
  * Which jobs this process has put back because their resource was busy. The process waits for them: a refusal leaves its
  * name at the store, the store tells one of the processes when the resource is free (`free` of the manager), and that one
- * brings its oldest job back (`promote`). When a job begins, the process leaves its name again, behind the others. All of it
- * only hurries: a job's own delay brings it back when nobody does.
+ * brings its oldest job back (`promote`). Being told takes the name away. If more of its jobs wait, it leaves its name again
+ * when the job begins, behind the others; and as any process may have got that job, it looks for that to happen. All of it only
+ * hurries: a job's own delay brings it back when nobody does.
  *
  * One for each manager, so that one message wakes one job, however many workers there are.
  */
 export class Parking {
   readonly #manager: LeaseManager;
   readonly #rows = new Map<string, Row>();
-  readonly #lots = new Set<Lot>();
-  readonly #heard = ({ resource }: { readonly resource: string }): void => this.#wake(resource);
   #size = 0;
   #sweeping: NodeJS.Timeout | undefined;
 
   constructor(manager: LeaseManager) {
     this.#manager = manager;
+    // For as long as there is a manager: what the store has of our name outlives the worker that left it.
+    manager.on('free', ({ resource }) => this.#wake(resource));
   }
 
   static of(manager: LeaseManager): Parking {
@@ -89,14 +97,14 @@ export class Parking {
     return this.#size;
   }
 
+  /** Of how many resources anything is known. */
+  get resources(): number {
+    return this.#rows.size;
+  }
+
   /** The part of one worker. */
   open(): Lot {
-    if (this.#lots.size === 0) this.#manager.on('free', this.#heard);
-    const lot: Lot = new Lot(this, () => {
-      if (this.#lots.delete(lot) && this.#lots.size === 0) this.#manager.off('free', this.#heard);
-    });
-    this.#lots.add(lot);
-    return lot;
+    return new Lot(this);
   }
 
   ask(resource: string, lot: Lot): Question {
@@ -114,8 +122,9 @@ export class Parking {
         if (end()) row.woken = false;
         this.#tidy(resource, row);
       },
-      refused: (job) => {
+      refused: (job, fencingToken = 0) => {
         if (!end()) return NO_SPOT;
+        this.#nameIsLeft(row, fencingToken);
         return this.#park(resource, row, { job, lot, untilMs: Infinity, isReady: false, woken: false });
       },
       over: () => {
@@ -133,13 +142,19 @@ export class Parking {
   /** A job of ours begins: the store is to tell us of the end of it, if more of ours want the resource. */
   begins(resource: string): void {
     const row = this.#rows.get(resource);
-    if (row !== undefined && row.entries.length > 0) void this.leaveName(resource);
+    if (row === undefined) return;
+    clearTimeout(row.look);
+    row.look = undefined;
+    if (row.entries.length > 0) void this.leaveName(resource);
   }
 
   /** Asks the store to tell us when the resource is free. Never rejects. */
   async leaveName(resource: string): Promise<void> {
-    const isFree = await this.#visit(resource, true);
-    if (isFree && (this.#rows.get(resource)?.entries.length ?? 0) > 0) this.#wake(resource);
+    const holder = await this.#visit(resource, true);
+    const row = this.#rows.get(resource);
+    if (row === undefined || holder === 'unknown') return;
+    if (holder !== 'nobody') this.#nameIsLeft(row, holder);
+    else if (row.entries.length > 0) this.#wake(resource);
   }
 
   remove(resource: string, entry: Entry): void {
@@ -156,7 +171,7 @@ export class Parking {
     const isFull = row.entries.length >= MAX_OF_RESOURCE || this.#size >= MAX_IN_ALL;
     if (!isFull) {
       let at = row.entries.length;
-      while (at > 0 && (row.entries[at - 1] as Entry).job.timestamp > entry.job.timestamp) at--;
+      while (at > 0 && isOlder(entry.job, (row.entries[at - 1] as Entry).job)) at--;
       row.entries.splice(at, 0, entry);
       this.#size++;
       entry.lot.remember(entry.job, () => this.remove(resource, entry));
@@ -209,6 +224,7 @@ export class Parking {
   async #promote(resource: string, job: Parkable): Promise<void> {
     try {
       await job.promote();
+      this.#lookLater(resource, FIRST_LOOK_MS);
     } catch (error) {
       // It came back by itself; or its queue is out of reach, so that it is for another process to go on.
       if (NOT_DELAYED.has(propertyOf(error, 'code'))) this.#wake(resource);
@@ -216,27 +232,69 @@ export class Parking {
     }
   }
 
+  #lookLater(resource: string, afterMs: number): void {
+    const row = this.#rows.get(resource);
+    if (row === undefined || row.entries.length === 0) return;
+    clearTimeout(row.look);
+    row.look = setTimeout(() => void this.#look(resource, row, afterMs), afterMs).unref();
+  }
+
+  /** Whether the job that was brought back has begun. Seldomer and seldomer, because it may stand in line in its queue. */
+  async #look(resource: string, row: Row, afterMs: number): Promise<void> {
+    row.look = undefined;
+    try {
+      const info = await this.#manager.inspect(resource);
+      if (row.look !== undefined || row.entries.length === 0) return;
+      if (info?.state === 'held') {
+        await this.leaveName(resource);
+      } else if (info !== null && info.fencingToken > row.fencingToken) {
+        // It has come and gone, and we were not told.
+        row.fencingToken = info.fencingToken;
+        this.#wake(resource);
+      } else if (afterMs < LAST_LOOK_MS) {
+        this.#lookLater(resource, 2 * afterMs);
+      }
+    } catch {
+      // The store is out of reach, or the manager closed.
+    }
+  }
+
+  #nameIsLeft(row: Row, fencingToken: number): void {
+    row.fencingToken = Math.max(row.fencingToken, fencingToken);
+    clearTimeout(row.look);
+    row.look = undefined;
+  }
+
   /**
    * Acquires and gives back at once, so that the store tells the next one; with `park` it leaves our name if it is refused.
-   * Whether the resource was free. Never rejects.
+   * The token of the holder, 0 for a waiter whose turn it is. Never rejects.
    */
-  async #visit(resource: string, park: boolean): Promise<boolean> {
+  async #visit(resource: string, park: boolean): Promise<number | 'nobody' | 'unknown'> {
     try {
       await using visit = await this.#manager.tryAcquire(resource, { park, detached: true });
-      return visit.acquired;
+      return visit.acquired ? 'nobody' : (visit.holder?.fencingToken ?? 0);
     } catch {
-      return false;
+      return 'unknown';
     }
   }
 
   #row(resource: string): Row {
-    const row = this.#rows.get(resource) ?? { entries: [], questions: 0, woken: false };
+    const row = this.#rows.get(resource) ?? {
+      entries: [],
+      questions: 0,
+      woken: false,
+      fencingToken: 0,
+      look: undefined,
+    };
     this.#rows.set(resource, row);
     return row;
   }
 
   #tidy(resource: string, row: Row): void {
-    if (row.entries.length === 0 && row.questions === 0) this.#rows.delete(resource);
+    if (row.entries.length > 0) return;
+    clearTimeout(row.look);
+    row.look = undefined;
+    if (row.questions === 0) this.#rows.delete(resource);
   }
 
   /** Whose delay is over comes back by itself; to promote it then could cut another delay short, that of a retry. */
@@ -253,15 +311,20 @@ export class Parking {
   }
 }
 
+/** Added before: jobs of one bulk have one time, and ids that BullMQ counts. */
+function isOlder(job: Parkable, other: Parkable): boolean {
+  if (job.timestamp !== other.timestamp) return job.timestamp < other.timestamp;
+  const [id = '', otherId = ''] = [job.id, other.id];
+  return id.length === otherId.length ? id < otherId : id.length < otherId.length;
+}
+
 /** What one worker has parked. */
 export class Lot {
   readonly #parking: Parking;
-  readonly #leave: () => void;
   readonly #jobs = new Map<string, { readonly job: Parkable; readonly remove: () => void }>();
 
-  constructor(parking: Parking, leave: () => void) {
+  constructor(parking: Parking) {
     this.#parking = parking;
-    this.#leave = leave;
   }
 
   ask(resource: string): Question {
@@ -291,9 +354,8 @@ export class Lot {
 
   /** Nobody is left to wake its jobs: the oldest `most` come back at once, to be waited for by another process. */
   async close(most: number): Promise<void> {
-    const all = [...this.#jobs.values()].toSorted((a, b) => a.job.timestamp - b.job.timestamp);
+    const all = [...this.#jobs.values()].toSorted((a, b) => (isOlder(a.job, b.job) ? -1 : 1));
     for (const { remove } of all) remove();
-    this.#leave();
     await Promise.allSettled(all.slice(0, most).map(({ job }) => job.promote()));
   }
 }

@@ -5,7 +5,7 @@ import { propertyOf } from './thrown.ts';
 const FIRST_DELAY_MS = 100;
 const GROWTH = 1.5;
 /** Longer, because somebody is told when the resource is free. */
-const FIRST_BUSY_DELAY_MS = 500;
+const FIRST_BUSY_DELAY_MS = 1000;
 const BUSY_GROWTH = 2;
 const BUSY_SPREAD = 0.1;
 const MIN_DELAY_MS = 50;

@@ -235,7 +235,7 @@ export class Runs implements JobRunner {
     // No tick was claimed, so none was refused.
     const busy = new ResourceBusyError(resource, { reason: refusal.reason as BusyReason, holder, remainingMs });
     if (this.#settings.whenBusy === 'fail') throw busy;
-    return { putBack: busy, forMs: busyDelayMs(job, remainingMs), spot: question?.refused(job) };
+    return { putBack: busy, forMs: busyDelayMs(job, remainingMs), spot: question?.refused(job, holder?.fencingToken) };
   }
 
   /** What an acquisition that came to nothing means for the job; throws what is to be recorded as its failure. */

@@ -45,8 +45,8 @@ describe('busyDelayMs', () => {
   const started = (attemptsStarted: number) => ({ attemptsStarted, attemptsMade: 0 });
 
   it('doubles with each time, up to 30 s', () => {
-    const delays = [1, 2, 3, 4, 7, 8].map((starts) => busyDelayMs(started(starts), Infinity, middle));
-    expect(delays).toEqual([500, 1000, 2000, 4000, 31_526, 31_526]);
+    const delays = [1, 2, 3, 4, 6, 7].map((starts) => busyDelayMs(started(starts), Infinity, middle));
+    expect(delays).toEqual([1000, 2000, 4000, 8000, 31_526, 31_526]);
   });
 
   it('ends just after the lease of the holder, and not for all at once', () => {
