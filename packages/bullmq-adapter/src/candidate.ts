@@ -1,11 +1,10 @@
 import { RunCancelledError, type CancelReason, type Lease, type LeaseManager } from '@leasehold/core';
 import { Election } from './election.ts';
 import type { LeaseSettings } from './options.ts';
+import { pause } from './pause.ts';
 import { Term, type TermEnd } from './term.ts';
-import { asError, codeOf } from './thrown.ts';
+import { asError } from './thrown.ts';
 
-/** Between two tries to have the store end a lease that is not to be extended any more. */
-const REVOKE_RETRY_MS = 100;
 /** Between a term that BullMQ ended and the next one. */
 const FAILED_PAUSE_MS = 1000;
 /** How long `close` waits for BullMQ to come to rest, whose store may be out of reach. */
@@ -40,28 +39,24 @@ export interface Engine {
  * when its processor has settled; then the lease is given back, unless it was lost or a processor still runs.
  */
 export class Candidate {
-  readonly #manager: LeaseManager;
   readonly #settings: LeaseSettings;
   readonly #resource: string;
   readonly #observer: TermObserver;
   readonly #engine: Engine;
   readonly #election: Election;
+  readonly #closingController = new AbortController();
   #term: Term | undefined;
-  /** Its lease was given back, or is lost. */
-  #ended: Promise<void> | undefined;
   /** Ends the wait for an election; after it, cancels the lease. */
   #controller = new AbortController();
   #standing: Promise<void> | undefined;
   /** From standing to the end of the term. */
   #round: Promise<void> | undefined;
   #isPaused = false;
-  #closing: Promise<void> | undefined;
-  #isForced = false;
+  #closed: Promise<void> | undefined;
   /** The manager is closed. */
   #isOver = false;
 
   constructor(manager: LeaseManager, settings: LeaseSettings, observer: TermObserver, engine: Engine) {
-    this.#manager = manager;
     this.#settings = settings;
     this.#resource = settings.resource as string;
     this.#observer = observer;
@@ -72,6 +67,11 @@ export class Candidate {
   /** While it is in office, and then until BullMQ has come to rest. */
   get term(): Term | undefined {
     return this.#term;
+  }
+
+  /** Aborted when it begins to close. */
+  get closing(): AbortSignal {
+    return this.#closingController.signal;
   }
 
   get isPaused(): boolean {
@@ -96,7 +96,7 @@ export class Candidate {
     this.#withdraw('caller', new Error('the worker was paused'));
     await this.#round;
     // One that never was in office: BullMQ is told, so that all that asks it gets the same answer.
-    if (this.#isPaused && this.#closing === undefined) await this.#engine.pause();
+    if (this.#isPaused && !this.closing.aborted) await this.#engine.pause();
   }
 
   resume(): void {
@@ -106,22 +106,22 @@ export class Candidate {
 
   /**
    * Stands no more. Jobs go on undisturbed for `grace` and are told to end then; resolves when all is given back. Forced, the
-   * jobs are told at once and not waited for: a lease whose processors still run is left to run out.
+   * jobs are told at once, and those that do not end at once are left behind.
    */
   close(force: boolean): Promise<void> {
-    return (this.#closing ??= this.#close(force));
+    return (this.#closed ??= this.#close(force));
   }
 
-  /** A processor of the term did not end although it was told to, and is left behind. */
+  /** A processor of the term did not end although it was told to, and is left behind: the lease is left to run out. */
   abandon(term: Term): void {
-    const { fencingToken } = term.lease;
-    const cause = new Error('a processor did not end within abandonAfter');
-    this.#stepDown(term, new RunCancelledError(this.#resource, 'revoked', fencingToken, cause), true);
-    void this.#letRunOut(term);
+    const { lease } = term;
+    lease.abandon();
+    const cause = new Error('a processor did not end when it was told to');
+    this.#stepDown(term, new RunCancelledError(this.#resource, 'caller', lease.fencingToken, cause), true);
   }
 
   get #mayStand(): boolean {
-    return !this.#isPaused && this.#closing === undefined && !this.#isOver;
+    return !this.#isPaused && !this.closing.aborted && !this.#isOver;
   }
 
   async #stand(): Promise<void> {
@@ -137,13 +137,12 @@ export class Candidate {
       return;
     }
     const term = this.#term as Term;
-    this.#ended = elected.ended;
     await term.whenQuiet;
     // A processor that was left behind may never settle.
     if (term.isSettled) await elected.ended;
     await term.rest;
     this.#term = undefined;
-    if (term.hasFailed) await this.#pauseAfterFailure();
+    if (term.hasFailed) await pause(FAILED_PAUSE_MS, this.closing);
   }
 
   /** Called inside the run of the lease; what it starts, down to the processors, belongs to that. */
@@ -173,7 +172,7 @@ export class Candidate {
   /** BullMQ fetches no more. By itself it does so only if it cannot start. */
   #stopped(term: Term, error?: Error): void {
     if (error !== undefined) this.#observer.failed(error);
-    if (term.end !== undefined || this.#closing !== undefined) return;
+    if (term.end !== undefined) return;
     term.hasFailed = true;
     const cause = error ?? new Error('BullMQ stopped by itself');
     this.#stepDown(term, new RunCancelledError(this.#resource, 'caller', term.lease.fencingToken, cause), true);
@@ -182,7 +181,7 @@ export class Candidate {
   /** Nothing in here is awaited: it all happens before the next job could begin. */
   #stepDown(term: Term, reason: TermEnd, abort: boolean): void {
     const isFirst = term.close(reason);
-    if (isFirst && term.rest !== undefined && !this.#isForced) {
+    if (isFirst && term.rest !== undefined) {
       const paused = this.#engine.pause().catch((error: unknown) => this.#observer.failed(asError(error)));
       term.rest = Promise.all([term.rest, paused]);
     }
@@ -198,38 +197,21 @@ export class Candidate {
   }
 
   async #close(force: boolean): Promise<void> {
-    this.#isForced = force;
+    this.#closingController.abort();
     this.#withdraw('shutdown');
     const term = this.#term;
-    const graceMs = force ? 0 : this.#settings.graceMs;
-    if (term?.end !== undefined && !(await isWithin(term.whenQuiet, graceMs))) {
-      term.abort(term.end);
-      // For those who look at the signal of the lease.
-      this.#controller.abort(term.end);
-      if (!force) await term.whenQuiet;
-      else if (!(await isWithin(term.whenSettled, 0))) return void this.#letRunOut(term);
-    }
-    await isWithin(force ? this.#ended : this.#round, REST_MS);
-  }
-
-  /** It is extended no more, and nobody enters before its end: what a processor left behind does next is the fence's. */
-  async #letRunOut(term: Term): Promise<void> {
-    const { leaseId } = term.lease;
-    while (term.lease.isHeld() && !term.isSettled) {
-      try {
-        await this.#manager.revoke(this.#resource, { leaseId, reason: 'a processor did not end' });
-        return;
-      } catch (error) {
-        // Its close does the same.
-        if (codeOf(error) === 'MANAGER_CLOSED') return;
-        await new Promise((resolve) => setTimeout(resolve, REVOKE_RETRY_MS));
+    if (term?.end !== undefined) {
+      const graceMs = force ? 0 : this.#settings.graceMs;
+      if (!(await isWithin(term.whenQuiet, graceMs))) {
+        term.abort(term.end);
+        // For those who look at the signal of the lease.
+        this.#controller.abort(term.end);
+        if (force && !(await isWithin(term.whenQuiet, 0))) term.giveUp();
       }
+      await term.whenQuiet;
     }
-  }
-
-  async #pauseAfterFailure(): Promise<void> {
-    const { signal } = this.#controller;
-    await isWithin(new Promise((resolve) => signal.addEventListener('abort', resolve)), FAILED_PAUSE_MS);
+    // BullMQ must have come to rest before it is closed: it would open a connection afterwards.
+    await isWithin(this.#round, REST_MS);
   }
 }
 

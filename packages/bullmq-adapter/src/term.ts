@@ -3,10 +3,12 @@ import type { Lease, LeaseLostError, RunCancelledError } from '@leasehold/core';
 /** Why a term takes no more jobs. */
 export type TermEnd = LeaseLostError | RunCancelledError;
 
-/** One job in the hands of a worker in office. */
-export interface Holder {
+/** One job under a term. */
+export interface Seat {
   /** Asks its processor to end. Only the first reason counts. */
   cancel(reason: Error): void;
+  /** Waits for its processor no longer. */
+  giveUp(): void;
 }
 
 /**
@@ -28,8 +30,7 @@ export class Term {
   #end: TermEnd | undefined;
   #becomeQuiet!: () => void;
   #becomeSettled!: () => void;
-  /** By job: between its start and what BullMQ is told of it. */
-  readonly #jobs = new Map<string | undefined, Holder>();
+  readonly #seats = new Set<Seat>();
   /** Processors left behind. */
   #leftBehind = 0;
 
@@ -50,7 +51,7 @@ export class Term {
   }
 
   get isSettled(): boolean {
-    return this.#end !== undefined && this.#jobs.size === 0 && this.#leftBehind === 0;
+    return this.#end !== undefined && this.#seats.size === 0 && this.#leftBehind === 0;
   }
 
   /** Takes no more jobs from now on. False if that was so before. */
@@ -61,34 +62,34 @@ export class Term {
     return true;
   }
 
-  holderOf(jobId: string | undefined): Holder | undefined {
-    return this.#jobs.get(jobId);
+  enter(seat: Seat): void {
+    this.#seats.add(seat);
   }
 
-  enter(jobId: string | undefined, holder: Holder): void {
-    this.#jobs.set(jobId, holder);
-  }
-
-  /** With the promise of its processor, if that was left behind. */
-  leave(jobId: string | undefined, leftBehind?: Promise<unknown>): void {
-    if (leftBehind !== undefined) {
-      this.#leftBehind++;
-      const settled = (): void => {
-        this.#leftBehind--;
-        this.#check();
-      };
-      leftBehind.then(settled, settled);
-    }
-    this.#jobs.delete(jobId);
+  leave(seat: Seat): void {
+    this.#seats.delete(seat);
     this.#check();
   }
 
+  /** A processor goes on although nobody waits for it; `settled` never rejects. */
+  leaveBehind(settled: Promise<unknown>): void {
+    this.#leftBehind++;
+    void settled.then(() => {
+      this.#leftBehind--;
+      this.#check();
+    });
+  }
+
   abort(reason: Error): void {
-    for (const holder of this.#jobs.values()) holder.cancel(reason);
+    for (const seat of this.#seats) seat.cancel(reason);
+  }
+
+  giveUp(): void {
+    for (const seat of this.#seats) seat.giveUp();
   }
 
   #check(): void {
-    if (this.#end === undefined || this.#jobs.size > 0) return;
+    if (this.#end === undefined || this.#seats.size > 0) return;
     this.#becomeQuiet();
     if (this.#leftBehind === 0) this.#becomeSettled();
   }

@@ -1,18 +1,17 @@
-import type { LeaseManager } from '@leasehold/core';
-import { RunCancelledError } from '@leasehold/core';
-import type { Job } from 'bullmq';
+import { RunCancelledError, type LeaseManager } from '@leasehold/core';
+import { DelayedError, type Job } from 'bullmq';
 import { Candidate, type Engine, type TermObserver } from './candidate.ts';
+import { JobRun } from './job-run.ts';
+import { LiveRuns } from './live-runs.ts';
+import { Losses } from './losses.ts';
 import type { LeaseSettings } from './options.ts';
-import { putBack } from './put-back.ts';
+import { delayMs, putBack } from './put-back.ts';
 import type { Body, JobRunner, RunObserver } from './runner.ts';
-import { Seat } from './seat.ts';
-import type { Term } from './term.ts';
-import { asError } from './thrown.ts';
+import { TermRun, type TermRunContext } from './term-run.ts';
+import { asError, propertyOf } from './thrown.ts';
 
 /** How long a job rests that reached a worker out of office. By then the next one is at work. */
 const TURNED_AWAY_MS = 50;
-/** How long a second copy of a job rests, so that the first can end. */
-const SECOND_COPY_MS = 1000;
 
 /**
  * Runs jobs under the one lease of their worker, and only while it is held. BullMQ's pause lets jobs through that were asked
@@ -21,71 +20,79 @@ const SECOND_COPY_MS = 1000;
 export class WorkerScope implements JobRunner {
   readonly candidate: Candidate;
   readonly #settings: LeaseSettings;
-  readonly #observer: RunObserver;
-  readonly #idle = new Set<() => void>();
-  #live = 0;
+  readonly #live = new LiveRuns();
+  readonly #context: TermRunContext;
 
   constructor(manager: LeaseManager, settings: LeaseSettings, observer: RunObserver & TermObserver, engine: Engine) {
-    this.candidate = new Candidate(manager, settings, observer, engine);
+    const candidate = new Candidate(manager, settings, observer, engine);
+    this.candidate = candidate;
     this.#settings = settings;
-    this.#observer = observer;
+    this.#context = {
+      settings,
+      observer,
+      losses: new Losses(),
+      closing: candidate.closing,
+      abandoned: (term) => candidate.abandon(term),
+    };
   }
 
   async run<R>(job: Job, token: string, outer: AbortSignal | undefined, body: Body<R>): Promise<R> {
-    this.#live++;
+    const run = new JobRun(job, token, outer, body, this.#settings.abandonAfterMs);
+    const earlier = this.#live.enter(run);
     try {
-      const { term } = this.candidate;
-      if (term === undefined || !term.isOpen) return await putBack(job, token, TURNED_AWAY_MS, this.#outOfOffice(term));
-      const first = term.holderOf(job.id);
-      if (first === undefined) return await this.#runUnder(term, job, token, outer, body);
-      // BullMQ has taken it for stalled, and tracks both by the job's id alone: the end of one would end the lock of the other.
-      const again = new Error(`BullMQ started job ${job.id} again while it ran: it had lost its lock`);
-      first.cancel(again);
-      return await putBack(job, token, SECOND_COPY_MS, again);
+      const value = await this.#runUnderTerm(run, earlier);
+      if (await run.isDisowned()) throw new DelayedError();
+      return value;
     } catch (error) {
+      if (propertyOf(error, 'name') !== 'DelayedError' && (await run.isDisowned())) throw new DelayedError();
       throw asError(error);
     } finally {
-      this.#live--;
-      if (this.#live === 0) {
-        for (const resolve of this.#idle) resolve();
-        this.#idle.clear();
-      }
+      this.#live.leave(run);
+      run.end();
     }
+  }
+
+  processing(job: Job): () => void {
+    return this.#live.processing(job);
   }
 
   lockRenewalFailed(jobIds: readonly string[]): void {
     for (const id of jobIds) {
-      this.candidate.term?.holderOf(id)?.cancel(new Error(`BullMQ could not renew its lock of job ${id}`));
+      for (const run of this.#live.of(id)) run.disown(new Error(`BullMQ could not renew its lock of job ${id}`));
     }
   }
 
   cancelAll(reason: Error): void {
-    this.candidate.term?.abort(reason);
+    this.#live.cancelAll(reason);
   }
 
   get live(): number {
-    return this.#live;
+    return this.#live.size;
   }
 
-  async idle(): Promise<void> {
-    if (this.#live > 0) await new Promise<void>((resolve) => this.#idle.add(resolve));
+  idle(): Promise<void> {
+    return this.#live.idle();
   }
 
-  async #runUnder<R>(term: Term, job: Job, token: string, outer: AbortSignal | undefined, body: Body<R>): Promise<R> {
-    const seat = new Seat<R>(term, job, token, outer, this.#settings, this.#observer);
-    let leftBehind: Promise<unknown> | undefined;
-    term.enter(job.id, seat);
-    try {
-      return await seat.run(body, (processor) => {
-        leftBehind = processor;
-        this.candidate.abandon(term);
-      });
-    } finally {
-      term.leave(job.id, leftBehind);
+  async #runUnderTerm<R>(run: JobRun<R>, earlier: readonly JobRun[]): Promise<R> {
+    const { job, token } = run;
+    const { term, closing } = this.candidate;
+    if (term === undefined || !term.isOpen) {
+      const why = term?.end ?? new RunCancelledError(this.#settings.resource as string, 'caller');
+      return putBack(job, token, TURNED_AWAY_MS, why, closing);
     }
-  }
-
-  #outOfOffice(term: Term | undefined): Error {
-    return term?.end ?? new RunCancelledError(this.#settings.resource as string, 'caller');
+    if (earlier.length > 0) {
+      // Within a term a fence cannot tell one copy of a job from another, so the second one never runs beside the first.
+      const why = new Error(`BullMQ started job ${job.id} again: its lock had run out while this run went on`);
+      for (const its of earlier) its.disown(why);
+      return putBack(job, token, delayMs(job, Infinity), why, closing);
+    }
+    const seat = new TermRun(term, run, this.#context);
+    term.enter(seat);
+    try {
+      return await seat.settle();
+    } finally {
+      term.leave(seat);
+    }
   }
 }
