@@ -21,7 +21,7 @@ export interface ConditionalCell<V> {
 }
 
 /** How many changes a cell remembers. */
-export const RECENT = 16;
+const RECENT = 16;
 
 /** The cell that follows `base`. */
 export function nextCell<V>(

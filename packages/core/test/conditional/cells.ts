@@ -108,6 +108,6 @@ export class Cells {
   }
 }
 
-export function moment(): Promise<void> {
+function moment(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
