@@ -262,7 +262,7 @@ describe('protect', () => {
   test.each([
     ['NEW.nothing', '42703'],
     ['no_function(NEW.owner)', '42883'],
-    [`'shop/' || `, '42601'],
+    [`'shop/' || NEW.`, '42601'],
     [`NEW.owner; drop table accounts`, '42601'],
     [`NEW.owner) is not null or (true`, '42883'],
     ['NEW.v', '42883'],
