@@ -152,6 +152,23 @@ test.concurrent.for(ways)(
   },
 );
 
+test('an owner that is stopped while the server sends it a large result holds up nobody for longer either', async () => {
+  await using scene = await Scene.open('read committed');
+  await scene.begin('reading');
+  scene.goOn();
+  const stuck = `select from pg_stat_activity where datname = current_database() and wait_event = 'ClientWrite'`;
+  await expect.poll(async () => (await admin.query(stuck)).rowCount, { timeout: 10_000 }).toBe(1);
+  if (process.platform !== 'linux') {
+    // Such a server cannot tell: the successor says what it waits for.
+    await expect(scene.succeed()).rejects.toMatchObject({ code: 'FENCE_UNAVAILABLE' });
+    return;
+  }
+  expect(await scene.succeed()).toBeLessThan(IDLE_MS + SLACK_MS);
+  scene.child.cont();
+  expect(await scene.wrote()).toMatchObject({ code: 'FENCE_UNAVAILABLE', outcome: 'not-written' });
+  expect(await scene.balance()).toBe(100);
+});
+
 test('a transaction without the limit holds up every successor, until each gives up: that is what the limit is for', async () => {
   const grant = { resource: `shop/${uniqueName()}`, fencingToken: 1, leaseId: 'first' };
   const successor = { ...grant, fencingToken: 2, leaseId: 'second' };

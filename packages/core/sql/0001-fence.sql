@@ -175,6 +175,11 @@ begin
   if idle_before = '0' or idle_before::interval > make_interval(secs => idle_ms / 1000.0) then
     perform set_config('idle_in_transaction_session_timeout', idle_ms::text, true);
   end if;
+  -- Nor one that no longer reads what the server sends it: such a session is not idle. Over TCP, and on Linux alone, which
+  -- gives up a connection whose window stays shut for so long.
+  if version() like '%linux%' and current_setting('tcp_user_timeout')::integer not between 1 and idle_ms then
+    perform set_config('tcp_user_timeout', idle_ms::text, true);
+  end if;
   if not leasehold.admission(resource, token, lease_id, lock_ms) then return false; end if;
   -- For protected tables. Bytes in hex, so that no name can stand for two; a savepoint that is rolled back takes it along.
   mark := encode(convert_to(resource, 'UTF8'), 'hex') || ' ';

@@ -33,7 +33,8 @@ export interface PostgresFenceOptions {
   readonly timeout?: Duration | undefined;
   /**
    * How long an owner may stand still inside its transaction before PostgreSQL ends its session; a lower setting of the
-   * session's own stays. @default '5s'
+   * session's own stays. Also how long it may leave unread what it is sent, where the server is Linux and the connection
+   * TCP. The server's own work on a statement is not counted: that is for `statement_timeout`. @default '5s'
    */
   readonly idleTimeout?: Duration | undefined;
   /**
