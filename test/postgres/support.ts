@@ -49,9 +49,9 @@ export async function canTellOutcomes(pool: pg.Pool): Promise<boolean> {
   return rows[0]!.can;
 }
 
-/** Resolves when so many sessions of this database wait for a lock. */
-export async function isBlocked(pool: pg.Pool, sessions: number): Promise<void> {
-  for (;;) {
+/** Resolves when so many sessions of this database wait for a lock, or when `isOver`. */
+export async function isBlocked(pool: pg.Pool, sessions: number, isOver: () => boolean = () => false): Promise<void> {
+  while (!isOver()) {
     const { rows } = await pool.query<{ n: number }>(
       `select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
     );
