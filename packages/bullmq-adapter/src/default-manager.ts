@@ -12,6 +12,9 @@ export interface SharedManager {
   join(): (force: boolean) => Promise<void>;
 }
 
+/** For what the manager itself has under way. */
+const LAST_CALLS_MS = 2000;
+
 const shared = new WeakMap<object, Shared>();
 
 /**
@@ -38,8 +41,8 @@ function join(connection: object, its: Shared): (force: boolean) => Promise<void
 async function leave(connection: object, its: Shared, force: boolean): Promise<void> {
   if (--its.users > 0) return;
   shared.delete(connection);
-  // Forced: nobody waits for jobs that still run. Their leases run out.
-  await its.manager.close(force ? { grace: 0, abandonAfter: 0 } : undefined);
+  // The jobs have ended, were abandoned, or (forced) are waited for by nobody: their leases run out.
+  await its.manager.close({ grace: force ? 0 : LAST_CALLS_MS, abandonAfter: 0 });
 }
 
 function checkConnection(connection: unknown): asserts connection is Readonly<Record<string, unknown>> {

@@ -12,4 +12,5 @@ export type {
   WhenBusy,
   WhenLost,
 } from './options.ts';
+export type { SandboxedLease, SandboxedLeasedJob, SandboxedReason } from './sandbox.ts';
 export { withLease, type LeasedWorkerClass, type WithLeaseOptions, type WorkerClass } from './with-lease.ts';

@@ -2,6 +2,8 @@ import type { Lease } from '@leasehold/core';
 import type { Job } from 'bullmq';
 import { Cancellation } from './cancellation.ts';
 import { Patience } from './patience.ts';
+import { settlesWithin } from './pause.ts';
+import { CLOSING_PATIENCE_MS } from './put-back.ts';
 import type { Body } from './runner.ts';
 
 /** Longer than any move takes. */
@@ -47,11 +49,15 @@ export class JobRun<R = unknown> {
     this.cancellation.cancel(reason);
   }
 
-  /** Whether BullMQ would refuse whatever is said of the job; asked only if there is reason to think so. */
-  async isDisowned(): Promise<boolean> {
+  /**
+   * Whether BullMQ would refuse whatever is said of the job; asked only if there is reason to think so. A worker that closes
+   * does not wait for ever.
+   */
+  async isDisowned(closing?: AbortSignal): Promise<boolean> {
     if (!this.#isInDoubt) return false;
     try {
-      return !(await this.job.extendLock(this.token, PROBE_LOCK_MS));
+      const asked = this.job.extendLock(this.token, PROBE_LOCK_MS);
+      return !(await settlesWithin(asked, CLOSING_PATIENCE_MS, closing)) || !(await asked);
     } catch {
       return true;
     }

@@ -4,7 +4,7 @@ import { withLease } from './with-lease.ts';
 
 type LeasedWorkerBase = new <D = any, R = any, N extends string = string>(
   name: string,
-  processor: LeasedProcessor<D, R, N>,
+  processor: LeasedProcessor<D, R, N> | string | URL,
   options: LeasedWorkerOptions<D, R, N>,
   ...rest: any[]
 ) => Worker<D, R, N>;

@@ -1,5 +1,5 @@
 import { DelayedError, type Job } from 'bullmq';
-import { pause } from './pause.ts';
+import { pause, settlesWithin } from './pause.ts';
 import { propertyOf } from './thrown.ts';
 
 const FIRST_DELAY_MS = 100;
@@ -15,7 +15,7 @@ const MAX_DELAY_MS = 30_000;
 const NOT_OURS: ReadonlySet<unknown> = new Set([-1, -2, -3, -6]);
 const RETRY_PAUSES_MS = [100, 200, 400, 800];
 /** How long a closing worker waits for BullMQ's store in all. */
-const CLOSING_PATIENCE_MS = 2000;
+export const CLOSING_PATIENCE_MS = 2000;
 
 /** What of a job tells how often it was started without using an attempt. */
 type Counters = Pick<Job, 'attemptsStarted' | 'attemptsMade'>;
@@ -65,7 +65,7 @@ export async function moveBack(job: Job, token: string, forMs: number, closing?:
   for (let tries = 0; ; tries++) {
     try {
       const moving = job.moveToDelayed(Date.now() + forMs, token);
-      if (!(await settledInTime(moving, closing))) return 'unknown';
+      if (closing !== undefined && !(await settlesWithin(moving, CLOSING_PATIENCE_MS, closing))) return 'unknown';
       await moving;
       break;
     } catch (error) {
@@ -76,8 +76,7 @@ export async function moveBack(job: Job, token: string, forMs: number, closing?:
     }
   }
   if (closing?.aborted === true) {
-    const promoting = job.promote().catch(() => {});
-    await settledInTime(promoting, closing);
+    await settlesWithin(job.promote(), CLOSING_PATIENCE_MS);
   }
   return 'moved';
 }
@@ -95,22 +94,4 @@ export async function putBack(
 ): Promise<never> {
   const result = await moveBack(job, token, forMs, closing);
   throw result === 'failed' ? why : new DelayedError();
-}
-
-/** Whether the move settled before the patience of a closing worker ended; always, while it does not close. */
-async function settledInTime(moving: Promise<unknown>, closing: AbortSignal | undefined): Promise<boolean> {
-  if (closing === undefined) return true;
-  const over = new AbortController();
-  const settled = moving.then(
-    () => true,
-    () => true,
-  );
-  const late = pause(Infinity, closing, over.signal)
-    .then(() => pause(CLOSING_PATIENCE_MS, over.signal))
-    .then(() => false);
-  try {
-    return await Promise.race([settled, late]);
-  } finally {
-    over.abort();
-  }
 }

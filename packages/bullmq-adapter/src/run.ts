@@ -98,10 +98,11 @@ export class Runs implements JobRunner {
     this.#lot?.arrived(job);
     try {
       const value = await (earlier.length > 0 ? this.#refuseCopy(run, earlier) : this.#settle(run));
-      if (await run.isDisowned()) throw new DelayedError();
+      if (await run.isDisowned(this.#closing)) throw new DelayedError();
       return value;
     } catch (error) {
-      if (propertyOf(error, 'name') !== 'DelayedError' && (await run.isDisowned())) throw new DelayedError();
+      if (propertyOf(error, 'name') !== 'DelayedError' && (await run.isDisowned(this.#closing)))
+        throw new DelayedError();
       throw asError(error);
     } finally {
       this.#live.leave(run);

@@ -1,11 +1,14 @@
+import { setMaxListeners } from 'node:events';
 import { ConfigError, type LeaseManager } from '@leasehold/core';
 import type { Job, Worker, WorkerOptions } from 'bullmq';
 import type { Candidate, Engine } from './candidate.ts';
+import { windDown } from './closing.ts';
 import { shareManager } from './default-manager.ts';
 import { WorkerEvents } from './events.ts';
 import { parseLeaseOptions, type LeasedProcessor, type LeasedWorkerOptions, type LeaseSettings } from './options.ts';
 import { Runs } from './run.ts';
 import type { JobRunner } from './runner.ts';
+import { inSandbox } from './sandbox.ts';
 import { WorkerScope } from './worker-scope.ts';
 
 /** Any class that behaves as BullMQ's Worker: BullMQ 5 or 6, of another backend, or somebody's subclass. */
@@ -14,7 +17,7 @@ export type WorkerClass = new (...args: any[]) => { close(force?: boolean): Prom
 /** The class with one more option, `lease`. */
 export type LeasedWorkerClass<Instance> = new <D = any, R = any, N extends string = string>(
   name: string,
-  processor: LeasedProcessor<D, R, N>,
+  processor: LeasedProcessor<D, R, N> | string | URL,
   options: LeasedWorkerOptions<D, R, N>,
   ...rest: any[]
 ) => Instance;
@@ -42,18 +45,15 @@ export function withLease<Base extends WorkerClass>(
 
   return class extends AnyWorker {
     readonly #runner: JobRunner;
+    readonly #isSandboxed: boolean;
+    readonly #graceMs: number;
     /** With scope `worker`: what decides when BullMQ runs. */
     readonly #candidate: Candidate | undefined;
     readonly #leaveManager: (force: boolean) => Promise<void>;
     #closed: Promise<void> | undefined;
 
     constructor(...args: any[]) {
-      const [name, processor, given, ...rest] = args as [
-        string,
-        LeasedProcessor,
-        Partial<LeasedWorkerOptions>?,
-        ...unknown[],
-      ];
+      const [name, processor, given, ...rest] = args as [string, unknown, Partial<LeasedWorkerOptions>?, ...unknown[]];
       const { lease, ...options } = given ?? {};
       // Everything that can be refused is refused before BullMQ opens connections and starts.
       const settings = parseLeaseOptions(lease, 'lease');
@@ -67,7 +67,11 @@ export function withLease<Base extends WorkerClass>(
       const isJobScope = settings.scope === 'job';
       super(name, withThreeParameters(processor), isJobScope ? options : { ...options, autorun: false }, ...rest);
 
+      this.#isSandboxed = typeof processor !== 'function';
+      this.#graceMs = settings.graceMs;
       const closing = new AbortController();
+      // One for each job that is being put back.
+      setMaxListeners(0, closing.signal);
       this.on('closing', () => closing.abort());
       this.#leaveManager = shared?.join() ?? (() => Promise.resolve());
       const observer = new WorkerEvents(this);
@@ -92,7 +96,9 @@ export function withLease<Base extends WorkerClass>(
     }
 
     protected override callProcessJob(job: Job, token: string, signal?: AbortSignal): Promise<unknown> {
-      return this.#runner.run(job, token, signal, (ours) => super.callProcessJob(job, token, ours));
+      const process = (ours: AbortSignal): Promise<unknown> => super.callProcessJob(job, token, ours);
+      const body = this.#isSandboxed ? (ours: AbortSignal) => inSandbox(job, ours, process) : process;
+      return this.#runner.run(job, token, signal, body);
     }
 
     /** With scope `worker`: begins to stand for election. Resolves when it stands no more, paused or closed. */
@@ -124,12 +130,15 @@ export function withLease<Base extends WorkerClass>(
     }
 
     /**
-     * BullMQ's close, which waits for running jobs (unless forced); then, if the manager is the worker's own, its close. A
-     * manager that was given stays open. With scope `worker` the lease is given back before.
+     * Takes no more jobs; lets those that run end for `grace`, then aborts them (`RunCancelledError`, reason `shutdown`) and
+     * waits until they have settled or were abandoned. What gives up because of it goes back to its queue, for another
+     * worker at once, without using an attempt; what returns is completed. Leases are released, and if the manager is the
+     * worker's own, it is closed as well; one that was given stays open. Comes to an end also while BullMQ's store is out of
+     * reach, within about 10 s of the last job. Forced it is BullMQ's: it waits for no job. Called again it gives the first
+     * answer.
      */
     override close(force = false): Promise<void> {
-      const close = (): Promise<void> => super.close(force);
-      return (this.#closed ??= this.#close(this.#candidate?.close(force).then(close) ?? close(), force));
+      return (this.#closed ??= this.#close(force));
     }
 
     /** BullMQ's own worker, beneath what is overridden here. */
@@ -147,9 +156,13 @@ export function withLease<Base extends WorkerClass>(
       };
     }
 
-    async #close(closed: Promise<void>, force: boolean): Promise<void> {
+    async #close(force: boolean): Promise<void> {
+      const close = (): Promise<void> => super.close(force);
       try {
-        await closed;
+        // With scope `worker` the lease is given back first.
+        if (this.#candidate !== undefined) await this.#candidate.close(force).then(close);
+        else if (force) await close();
+        else await windDown(this, this.#runner, this.#graceMs, close());
       } finally {
         await this.#leaveManager(force);
       }
@@ -157,15 +170,17 @@ export function withLease<Base extends WorkerClass>(
   } as unknown as LeasedWorkerClass<InstanceType<Base>>;
 }
 
-function checkProcessor(processor: unknown): asserts processor is LeasedProcessor {
-  if (typeof processor === 'function') return;
-  if (typeof processor === 'string' || processor instanceof URL) {
-    throw new ConfigError(
-      'processor',
-      'is a file; its process would run without job.lease, out of reach of its signal: give a function',
-    );
+function checkProcessor(processor: unknown): asserts processor is LeasedProcessor | string | URL {
+  if (typeof processor === 'string' || processor instanceof URL) return;
+  if (typeof processor !== 'function') {
+    throw new ConfigError('processor', 'is missing; jobs that are fetched by hand do not run under a lease');
   }
-  throw new ConfigError('processor', 'is missing; jobs that are fetched by hand do not run under a lease');
+  const kind = Object.prototype.toString.call(processor);
+  if (kind !== '[object AsyncGeneratorFunction]' && kind !== '[object GeneratorFunction]') return;
+  throw new ConfigError(
+    'processor',
+    'is a generator function: BullMQ would call it, get a generator, and complete the job without running a line of it',
+  );
 }
 
 function checkOptions({ maxStartedAttempts }: Partial<WorkerOptions>, { whenBusy }: LeaseSettings): void {
@@ -176,7 +191,13 @@ function checkOptions({ maxStartedAttempts }: Partial<WorkerOptions>, { whenBusy
   );
 }
 
-/** BullMQ makes a signal, and lets a job be cancelled, only for a function that names its third parameter. */
-function withThreeParameters(processor: LeasedProcessor): LeasedProcessor {
-  return (job, token, signal) => processor(job, token, signal);
+/**
+ * BullMQ makes a signal, and lets a job be cancelled, only for a function that names its third parameter. `this` stays what
+ * it is there: the worker.
+ */
+function withThreeParameters(processor: LeasedProcessor | string | URL): LeasedProcessor | string | URL {
+  if (typeof processor !== 'function') return processor;
+  return function (this: unknown, job, token, signal) {
+    return processor.call(this, job, token, signal);
+  };
 }

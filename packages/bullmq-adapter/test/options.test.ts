@@ -45,14 +45,16 @@ describe('options of a LeasedWorker', () => {
     expect(() => leased(processor, lease as never)).toThrow(/callTimeout/);
   });
 
-  it.each([[undefined], [null], ['processor.js'], [new URL('file:///processor.js')]])(
-    'refuses %s as a processor',
-    (its) => {
-      expect(make({ lease: { resource: 'reports' } }, its ?? null)).toThrow(
-        expect.objectContaining({ code: 'CONFIG', option: 'processor' }),
-      );
-    },
-  );
+  it.each([
+    ['nothing', null],
+    ['what is none', {}],
+    ['an async generator function', async function* () {}],
+    ['a generator function', function* () {}],
+  ])('refuses %s as a processor', (_, its) => {
+    expect(make({ lease: { resource: 'reports' } }, its)).toThrow(
+      expect.objectContaining({ code: 'CONFIG', option: 'processor' }),
+    );
+  });
 
   it('says what is missing when there are none', () => {
     expect(() => new LeasedWorker('queue', processor, undefined as never)).toThrow(/^CONFIG: lease: is missing/);

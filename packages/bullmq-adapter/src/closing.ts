@@ -1,0 +1,44 @@
+import { RunCancelledError } from '@leasehold/core';
+import type { Worker } from 'bullmq';
+import { settlesWithin } from './pause.ts';
+import type { JobRunner } from './runner.ts';
+
+/** How long BullMQ may take to close once the last job has ended: its store may be out of reach, and it waits for ever. */
+const REST_MS = 5000;
+const LAST_MS = 1000;
+
+/**
+ * Ends the jobs of a worker whose `closed`, BullMQ's own close, is under way: nothing new begins. They go on undisturbed for
+ * `graceMs`; then they are aborted and waited for, unless they are abandoned. Resolves when all is at rest.
+ */
+export async function windDown(
+  worker: Worker,
+  runner: JobRunner,
+  graceMs: number,
+  closed: Promise<void>,
+): Promise<void> {
+  if (!(await settlesWithin(runner.idle(), graceMs))) {
+    runner.cancelAll(new RunCancelledError(worker.name, 'shutdown'));
+    await runner.idle();
+  }
+  if (await settlesWithin(closed, REST_MS)) return closed;
+  for (const connection of connectionsOf(worker)) {
+    // Both, because each waits for ever in another state of the connection.
+    connection.close?.(true).catch(() => {});
+    connection.disconnect?.().catch(() => {});
+  }
+  await settlesWithin(closed, LAST_MS);
+}
+
+interface Closable {
+  close?(force: boolean): Promise<void>;
+  disconnect?(): Promise<void>;
+}
+
+/** BullMQ 6 has a backend, BullMQ 5 two connections. */
+function connectionsOf(worker: Worker): readonly Closable[] {
+  const { backend, connection, blockingConnection } = worker as unknown as Readonly<
+    Record<string, Closable | undefined>
+  >;
+  return [backend, connection, blockingConnection].filter((each) => each !== undefined);
+}
