@@ -49,7 +49,7 @@ export class WorkerEvents implements RunObserver, TermObserver {
     this.#announce('leaseAcquired', job);
   }
 
-  busy(job: Job, holder: Holder | null, remainingMs: number): void {
+  busy(job: Job, holder: Holder | null, remainingMs: number, _resource: string): void {
     this.#announce('leaseBusy', job, holder, remainingMs);
   }
 

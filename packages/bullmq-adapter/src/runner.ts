@@ -8,7 +8,7 @@ export type Body<R> = (signal: AbortSignal) => Promise<R> | R;
 /** What a run tells its worker. Must not throw. */
 export interface RunObserver {
   acquired(job: LeasedJob): void;
-  busy(job: Job, holder: Holder | null, remainingMs: number): void;
+  busy(job: Job, holder: Holder | null, remainingMs: number, resource: string): void;
   lost(job: LeasedJob, error: LeaseLostError): void;
   /** Its slot was given back while the processor goes on; `reason` is what its signal was aborted with. */
   abandoned(job: LeasedJob, reason: Error): void;
