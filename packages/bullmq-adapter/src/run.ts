@@ -231,7 +231,7 @@ export class Runs implements JobRunner {
 
   #busy(job: Job, resource: string, refusal: Refusal, question: Question | undefined): Outcome<never> {
     const { holder, remainingMs } = refusal;
-    this.#observer.busy(job, holder, remainingMs);
+    this.#observer.busy(job, holder, remainingMs, resource);
     if (this.#settings.whenBusy === 'skip') return { value: { skipped: 'busy', resource } };
     // No tick was claimed, so none was refused.
     const busy = new ResourceBusyError(resource, { reason: refusal.reason as BusyReason, holder, remainingMs });

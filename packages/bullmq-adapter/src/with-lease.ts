@@ -4,11 +4,11 @@ import type { Job, Worker, WorkerOptions } from 'bullmq';
 import type { Candidate, Engine } from './candidate.ts';
 import { windDown } from './closing.ts';
 import { shareManager } from './default-manager.ts';
-import { WorkerEvents } from './events.ts';
 import { parseLeaseOptions, type LeasedProcessor, type LeasedWorkerOptions, type LeaseSettings } from './options.ts';
 import { Runs } from './run.ts';
 import type { JobRunner } from './runner.ts';
 import { inSandbox } from './sandbox.ts';
+import { showingSpan, traced, TracedEvents, type TraceArguments } from './telemetry.ts';
 import { WorkerScope } from './worker-scope.ts';
 
 /** Any class that behaves as BullMQ's Worker: BullMQ 5 or 6, of another backend, or somebody's subclass. */
@@ -74,7 +74,7 @@ export function withLease<Base extends WorkerClass>(
       setMaxListeners(0, closing.signal);
       this.on('closing', () => closing.abort());
       this.#leaveManager = shared?.join() ?? (() => Promise.resolve());
-      const observer = new WorkerEvents(this);
+      const observer = new TracedEvents(this);
       if (isJobScope) {
         this.#runner = new Runs(manager, settings, observer, closing.signal);
       } else {
@@ -98,7 +98,12 @@ export function withLease<Base extends WorkerClass>(
     protected override callProcessJob(job: Job, token: string, signal?: AbortSignal): Promise<unknown> {
       const process = (ours: AbortSignal): Promise<unknown> => super.callProcessJob(job, token, ours);
       const body = this.#isSandboxed ? (ours: AbortSignal) => inSandbox(job, ours, process) : process;
-      return this.#runner.run(job, token, signal, body);
+      return traced(job, () => this.#runner.run(job, token, signal, body));
+    }
+
+    override trace<T>(...[kind, operation, destination, callback, source]: TraceArguments<T>): Promise<T | Promise<T>> {
+      const shown = operation === 'process' ? showingSpan(callback) : callback;
+      return super.trace(kind, operation, destination, shown, source);
     }
 
     /** With scope `worker`: begins to stand for election. Resolves when it stands no more, paused or closed. */
