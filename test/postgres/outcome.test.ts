@@ -109,7 +109,7 @@ describe.each(Object.keys(scenes) as (keyof typeof scenes)[])('over %s', (kind) 
   test('a COMMIT that was carried out, and whose answer was lost, counts', async () => {
     await using own = await open();
     void own.proxy.loseNextReply(COMMIT);
-    const told = await own.write().catch((error: FenceUnavailableError) => error.outcome);
+    const told = await own.write().catch((error: unknown) => (error as FenceUnavailableError).outcome);
     expect((await canTellOutcomes(pool)) ? ['value'] : ['value', 'unknown']).toContain(told);
     expect(await entries()).toEqual(['entry']);
   });

@@ -16,7 +16,7 @@ import { createDatabase } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { uniqueName } from '../support/redis-client.ts';
 
-export const nowUs = (): number => Date.now() * 1000;
+const nowUs = (): number => Date.now() * 1000;
 
 let lastToken = 0;
 
