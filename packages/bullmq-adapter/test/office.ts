@@ -17,6 +17,8 @@ export class FakeEngine implements Engine {
   idle: () => Promise<void> = () => Promise.resolve();
   /** Why the next `run` fails. */
   failure: Error | undefined;
+  /** What BullMQ has to do yet before it has come to rest. */
+  rest: Promise<void> | undefined;
 
   constructor(log: (what: string) => void) {
     this.#log = log;
@@ -42,6 +44,7 @@ export class FakeEngine implements Engine {
     this.#isPaused = true;
     this.#log('pause');
     await this.idle();
+    await this.rest;
     this.#end?.();
     this.#end = undefined;
   }
@@ -76,13 +79,15 @@ export class OfficeWorker {
   readonly engine: FakeEngine;
   /** What was done and heard, in order. */
   readonly log: string[] = [];
+  /** What somebody does who hears that a job has its lease. */
+  onAcquired = (): void => {};
   readonly #waiting = new Map<string, (() => void)[]>();
 
   constructor(store: FaultyStore, clock: ManualClock, options: Partial<LeaseOptions>) {
     this.store = store;
     this.manager = new LeaseManager({ store, clock, ttl: TTL_MS, callTimeout: 50 });
     const observer: RunObserver & TermObserver = {
-      acquired: () => {},
+      acquired: () => this.onAcquired(),
       busy: () => {},
       lost: (job, { reason }) => this.#say(`job ${job.id} lost ${reason}`),
       abandoned: (job) => this.#say(`job ${job.id} abandoned`),

@@ -71,6 +71,27 @@ describe('standing', () => {
     await expect.poll(async () => (await worker.manager.inspect('payments'))?.state).toBe('free');
   });
 
+  it('begins again only when BullMQ has come to rest, but keeps nobody else waiting for that', async () => {
+    const town = new Town();
+    const [first, second] = [town.worker(), town.worker()];
+    await first.elected();
+    const asked = first.store.calls.acquire;
+    let rested = (): void => {};
+    first.engine.rest = new Promise((resolve) => (rested = resolve));
+    const followed = second.heard('elected');
+    void second.candidate.start();
+    await town.clock.advanceAsync(1);
+    await first.manager.revoke('payments');
+    await town.clock.advanceAsync(TTL_MS / 3);
+    await followed;
+    await town.clock.advanceAsync(TTL_MS);
+    expect(first.store.calls.acquire).toBe(asked);
+    rested();
+    await town.clock.advanceAsync(1);
+    expect(first.store.calls.acquire).toBe(asked + 1);
+    await Promise.all([first.candidate.close(false), second.candidate.close(false)]);
+  });
+
   it('goes on when BullMQ cannot start: it gives the lease back, and stands again after a moment', async () => {
     const town = new Town();
     const worker = town.worker();
@@ -198,7 +219,9 @@ describe('what its user does', () => {
 });
 
 describe('trouble', () => {
-  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] }));
+  beforeEach(
+    () => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date'] }),
+  );
   afterEach(() => void vi.useRealTimers());
 
   it('is told once for each time that the store gives no answer to one who waits', async () => {
@@ -241,6 +264,11 @@ describe('trouble', () => {
     for (let n = 0; n < 30; n++) await vi.advanceTimersByTimeAsync(100);
     await elected;
     expect(tries).toHaveLength(5);
+    const pauses = tries.slice(1).map((at, n) => at - (tries[n] as number));
+    for (const [n, pauseMs] of pauses.entries()) {
+      expect(pauseMs).toBeGreaterThanOrEqual(50 * 2 ** n);
+      expect(pauseMs).toBeLessThanOrEqual(100 * 2 ** n);
+    }
     expect(worker.log).toEqual(['failed FENCE_UNAVAILABLE', 'elected', 'run']);
     await worker.candidate.close(false);
   });

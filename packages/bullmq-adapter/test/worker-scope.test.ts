@@ -1,6 +1,6 @@
 import { ConfigError, MemoryFence, StaleTokenError, type RunCancelledError } from '@leasehold/core';
 import { DelayedError, UnrecoverableError } from 'bullmq';
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parseLeaseOptions, type LeasedJob } from '../src/options.ts';
 import { fakeJob } from './fake-job.ts';
 import { aborted, Town, TTL_MS } from './office.ts';
@@ -18,10 +18,14 @@ function usurp(worker: ReturnType<Town['worker']>, town: Town): Promise<void> {
 }
 
 describe('the gate', () => {
+  const processor = vi.fn();
+  beforeEach(() => processor.mockClear());
+  afterEach(() => expect(processor).not.toHaveBeenCalled());
+
   it('lets nothing through before an election, and uses no attempt', async () => {
     const worker = new Town().worker();
     const job = fakeJob();
-    await expect(worker.run(job, () => expect.unreachable())).rejects.toBeInstanceOf(DelayedError);
+    await expect(worker.run(job, processor)).rejects.toBeInstanceOf(DelayedError);
     expect(job.delays).toEqual([expect.closeTo(50, -1)]);
   });
 
@@ -33,8 +37,17 @@ describe('the gate', () => {
     town.clock.block(TTL_MS);
     expect(worker.log).toEqual(['elected', 'run']);
     const job = fakeJob();
-    await expect(worker.run(job, () => expect.unreachable())).rejects.toBeInstanceOf(DelayedError);
+    await expect(worker.run(job, processor)).rejects.toBeInstanceOf(DelayedError);
     expect(worker.log).toEqual(['elected', 'run', 'pause', 'stepped down expired']);
+  });
+
+  it('looks again when those who heard of the job have taken their time', async () => {
+    const town = new Town();
+    const worker = town.worker();
+    await worker.elected();
+    worker.onAcquired = () => town.clock.block(TTL_MS);
+    await expect(worker.run(fakeJob(), processor)).rejects.toBeInstanceOf(DelayedError);
+    expect(worker.log.at(-1)).toBe('stepped down expired');
   });
 
   it('lets nothing through from the first step of stepping down', async () => {
@@ -43,7 +56,7 @@ describe('the gate', () => {
     await worker.elected();
     const { ended } = await worker.begin('1', async (signal) => {
       await aborted(signal);
-      await expect(worker.run(fakeJob({ id: '2' }), () => expect.unreachable())).rejects.toBeInstanceOf(DelayedError);
+      await expect(worker.run(fakeJob({ id: '2' }), processor)).rejects.toBeInstanceOf(DelayedError);
     });
     await worker.manager.revoke('payments');
     await town.clock.advanceAsync(TTL_MS / 3);
