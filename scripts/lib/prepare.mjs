@@ -51,7 +51,10 @@ function stamp(only) {
     'pnpm-lock.yaml',
     'examples/package.json',
     'test/package.json',
+    'test/bullmq-matrix/package.json',
+    'test/nest/package.json',
     'test/packaging/package.json',
+    'test/recipes/package.json',
   ];
   for (const file of [...files, ...manifests.sort()]) {
     const path = join(root, file);

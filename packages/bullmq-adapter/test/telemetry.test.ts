@@ -29,7 +29,7 @@ function traceable(options: Partial<LeaseOptions> = {}) {
   const settings = parseLeaseOptions({ resource: 'reports', ...options }, 'lease');
   const observer = new TracedEvents(new EventEmitter().on('error', () => {}) as unknown as Worker);
   const runs = new Runs(its.manager, settings, observer, its.closing.signal);
-  const run = <R>(span: Span | undefined, job: FakeJob, body: Body<R>): Promise<R> => {
+  const runOn = <R>(span: Span | undefined, job: FakeJob, body: Body<R>): Promise<R> => {
     const callback = async (_?: Span): Promise<R> => {
       // BullMQ writes to its span before it comes to the processor.
       await Promise.resolve();
@@ -37,14 +37,14 @@ function traceable(options: Partial<LeaseOptions> = {}) {
     };
     return showingSpan(callback)(span) as Promise<R>;
   };
-  return { ...its, observer, run };
+  return { ...its, observer, runOn };
 }
 
 describe('the span of a job', () => {
   it('names the lease, and what came of it', async () => {
-    const { run } = traceable();
+    const { runOn } = traceable();
     const [span, job] = [fakeSpan(), fakeJob()];
-    expect(await run(span, job, () => 'value')).toBe('value');
+    expect(await runOn(span, job, () => 'value')).toBe('value');
     const { fencingToken, leaseId } = leaseOf(job);
     expect(span.attributes).toEqual({
       'leasehold.resource': 'reports',
@@ -57,18 +57,18 @@ describe('the span of a job', () => {
   });
 
   it('has the lease before the processor begins', async () => {
-    const { run } = traceable();
+    const { runOn } = traceable();
     const [span, job] = [fakeSpan(), fakeJob()];
-    const seen = await run(span, job, () => span.attributes['leasehold.lease_id']);
+    const seen = await runOn(span, job, () => span.attributes['leasehold.lease_id']);
     expect(seen).toBe(leaseOf(job).leaseId);
   });
 
   it('tells how long the job waited in line', async () => {
-    const { manager, run } = traceable({ whenBusy: 'hold' });
+    const { manager, runOn } = traceable({ whenBusy: 'hold' });
     const held = await manager.acquire('reports');
     const [span, job] = [fakeSpan(), fakeJob()];
     const begun = performance.now();
-    const running = run(span, job, () => performance.now());
+    const running = runOn(span, job, () => performance.now());
     await new Promise((resolve) => setTimeout(resolve, 30));
     await held.release();
     const waitedMs = (await running) - begun;
@@ -77,10 +77,10 @@ describe('the span of a job', () => {
   });
 
   it('says who has a busy resource', async () => {
-    const { manager, run } = traceable();
+    const { manager, runOn } = traceable();
     await using held = await manager.acquire('reports');
     const span = fakeSpan();
-    await expect(run(span, fakeJob(), () => 'value')).rejects.toBeInstanceOf(DelayedError);
+    await expect(runOn(span, fakeJob(), () => 'value')).rejects.toBeInstanceOf(DelayedError);
     expect(span.attributes).toEqual({ 'leasehold.resource': 'reports', 'leasehold.outcome': 'busy' });
     expect(span.events).toEqual([
       {
@@ -98,17 +98,17 @@ describe('the span of a job', () => {
     { whenBusy: 'skip', outcome: 'skipped' },
     { whenBusy: 'fail', outcome: 'busy' },
   ] as const)('says that a busy job was $outcome with $whenBusy', async ({ whenBusy, outcome }) => {
-    const { manager, run } = traceable({ whenBusy });
+    const { manager, runOn } = traceable({ whenBusy });
     await using _ = await manager.acquire('reports');
     const span = fakeSpan();
-    await run(span, fakeJob(), () => 'value').catch(() => {});
+    await runOn(span, fakeJob(), () => 'value').catch(() => {});
     expect(span.attributes['leasehold.outcome']).toBe(outcome);
   });
 
   it('says that the lease was lost, whatever the processor makes of it', async () => {
     const its = traceable();
     const [span, job] = [fakeSpan(), fakeJob()];
-    const running = its.run(span, job, async (signal) => {
+    const running = its.runOn(span, job, async (signal) => {
       await lose(its, signal);
       return 'all the same';
     });
@@ -119,10 +119,10 @@ describe('the span of a job', () => {
   });
 
   it('says that the processor was left behind', async () => {
-    const { run } = traceable({ abandonAfter: 20, maxHold: 30 });
+    const { runOn } = traceable({ abandonAfter: 20, maxHold: 30 });
     const span = fakeSpan();
     let end!: () => void;
-    const running = run(span, fakeJob(), () => new Promise<void>((resolve) => (end = resolve)));
+    const running = runOn(span, fakeJob(), () => new Promise<void>((resolve) => (end = resolve)));
     await expect(running).rejects.toBeInstanceOf(DelayedError);
     end();
     expect(span.attributes['leasehold.outcome']).toBe('abandoned');
@@ -131,33 +131,33 @@ describe('the span of a job', () => {
   });
 
   it('hears no more when it has ended', async () => {
-    const { observer, run } = traceable();
+    const { observer, runOn } = traceable();
     const [span, job] = [fakeSpan(), fakeJob()];
-    await run(span, job, () => 'value');
+    await runOn(span, job, () => 'value');
     observer.abandoned(job as unknown as LeasedJob, new Error('late'));
     expect(span.events).toEqual([]);
   });
 
   it('says that the job failed, or that its processor moved it', async () => {
-    const { run } = traceable();
+    const { runOn } = traceable();
     const [failed, moved] = [fakeSpan(), fakeSpan()];
-    await expect(run(failed, fakeJob(), () => Promise.reject(new Error('no')))).rejects.toThrow('no');
-    await expect(run(moved, fakeJob(), () => Promise.reject(new DelayedError()))).rejects.toThrow(DelayedError);
+    await expect(runOn(failed, fakeJob(), () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    await expect(runOn(moved, fakeJob(), () => Promise.reject(new DelayedError()))).rejects.toThrow(DelayedError);
     expect(failed.attributes['leasehold.outcome']).toBe('failed');
     expect(moved.attributes['leasehold.outcome']).toBe('put-back');
   });
 
   it('names no lease where a job needs none', async () => {
-    const { run } = traceable({ resource: () => null });
+    const { runOn } = traceable({ resource: () => null });
     const span = fakeSpan();
-    await run(span, fakeJob(), () => 'value');
+    await runOn(span, fakeJob(), () => 'value');
     expect(span.attributes).toEqual({ 'leasehold.outcome': 'completed' });
   });
 
   it('is its own, however many jobs run', async () => {
-    const { run } = traceable({ resource: (job) => `customer:${job.id}` });
+    const { runOn } = traceable({ resource: (job) => `customer:${job.id}` });
     const all = [1, 2, 3].map((n) => ({ span: fakeSpan(), job: fakeJob({ id: `${n}` }) }));
-    await Promise.all(all.map(({ span, job }) => run(span, job, () => Promise.resolve())));
+    await Promise.all(all.map(({ span, job }) => runOn(span, job, () => Promise.resolve())));
     for (const { span, job } of all) expect(span.attributes['leasehold.resource']).toBe(`customer:${job.id}`);
   });
 
@@ -168,8 +168,8 @@ describe('the span of a job', () => {
         throw new Error('no telemetry today');
       },
     });
-    expect(await its.run(span, fakeJob(), () => 'value')).toBe('value');
-    const running = its.run(span, fakeJob(), async (signal) => {
+    expect(await its.runOn(span, fakeJob(), () => 'value')).toBe('value');
+    const running = its.runOn(span, fakeJob(), async (signal) => {
       await lose(its, signal);
     });
     await expect(running).rejects.toBeInstanceOf(DelayedError);
@@ -178,14 +178,16 @@ describe('the span of a job', () => {
 
 describe('a job without a span', () => {
   it('runs all the same', async () => {
-    const { run } = traceable();
-    expect(await run(undefined, fakeJob(), () => 'value')).toBe('value');
+    const { runOn } = traceable();
+    expect(await runOn(undefined, fakeJob(), () => 'value')).toBe('value');
   });
 
   it('writes nothing on the span of the job that made its worker', async () => {
-    const { run } = traceable({ resource: (job) => `customer:${job.id}` });
+    const { runOn } = traceable({ resource: (job) => `customer:${job.id}` });
     const span = fakeSpan();
-    await run(span, fakeJob({ id: 'outer' }), () => run(undefined, fakeJob({ id: 'inner' }), () => Promise.resolve()));
+    await runOn(span, fakeJob({ id: 'outer' }), () =>
+      runOn(undefined, fakeJob({ id: 'inner' }), () => Promise.resolve()),
+    );
     expect(span.attributes['leasehold.resource']).toBe('customer:outer');
   });
 });
