@@ -15,6 +15,9 @@ const examples: Readonly<Record<string, readonly (string | RegExp)[]>> = {
     /^balance 100\nbalance 120\nStaleTokenError: STALE_TOKEN bank\/account:42: fence ledger refused/m,
     'LH002 error: leasehold: UPDATE of a row of public.accounts without a guard of bank/account:42',
   ],
+  'redis-script.ts': [
+    /^7 sold, 3 left\n3 sold, 0 left\nStaleTokenError: STALE_TOKEN orchard\/apples: fence stock refused/m,
+  ],
   'try-run.ts': ['skipped: held, by elsewhere\nsent to 1000 readers'],
   'own-fence.ts': ['STALE_TOKEN example/bridge: fence log book refused', '\nfirst watch, second watch\n'],
   'http-service.ts': [
