@@ -72,7 +72,7 @@ describe.each(['process', 'thread'])('a processor in a %s of its own', (kind) =>
     await using bench = new Bench(redisUrl);
     const worker = sandboxed(bench, kind, { grace: 0 });
     const failed = emitted(worker, 'failed');
-    worker.once('progress', (job) => worker.cancelJob((job as Job).id as string, 'not wanted'));
+    worker.once('progress', (job) => worker.cancelJob(job.id as string, 'not wanted'));
     const first = await bench.add({ does: 'wait' });
     await failed;
     expect((await bench.stored(first)).failedReason).toMatch(/^RUN_CANCELLED reports: caller/);

@@ -22,23 +22,23 @@ export async function windDown(
     await runner.idle();
   }
   if (await settlesWithin(closed, REST_MS)) return closed;
-  for (const connection of connectionsOf(worker)) {
+  for (const part of partsOf(worker)) {
     // Both, because each waits for ever in another state of the connection.
-    connection.close?.(true).catch(() => {});
-    connection.disconnect?.().catch(() => {});
+    part.close?.(true).catch(() => {});
+    part.disconnect?.().catch(() => {});
   }
   await settlesWithin(closed, LAST_MS);
 }
 
 interface Closable {
-  close?(force: boolean): Promise<void>;
+  close?(force?: boolean): Promise<void>;
   disconnect?(): Promise<void>;
 }
 
-/** BullMQ 6 has a backend, BullMQ 5 two connections. */
-function connectionsOf(worker: Worker): readonly Closable[] {
-  const { backend, connection, blockingConnection } = worker as unknown as Readonly<
+/** What keeps a process alive: BullMQ 6 has a backend, BullMQ 5 two connections; and the timer that renews locks. */
+function partsOf(worker: Worker): readonly Closable[] {
+  const { backend, connection, blockingConnection, lockManager } = worker as unknown as Readonly<
     Record<string, Closable | undefined>
   >;
-  return [backend, connection, blockingConnection].filter((each) => each !== undefined);
+  return [backend, connection, blockingConnection, lockManager].filter((each) => each !== undefined);
 }

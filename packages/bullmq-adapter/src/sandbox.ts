@@ -50,9 +50,9 @@ function sendLease(job: Job): void {
   if (lease === undefined) return;
   const { grant } = lease;
   const plain: SandboxedLease = { ...grant, grant };
-  const asJSON = job.asJSONSandbox;
+  const asJSON = job.asJSONSandbox.bind(job);
   Object.defineProperty(job, 'asJSONSandbox', {
-    value: () => ({ ...asJSON.call(job), lease: plain }),
+    value: () => ({ ...asJSON(), lease: plain }),
     configurable: true,
   });
 }

@@ -1,7 +1,16 @@
-import type { Lease, LeaseLostError } from '@leasehold/core';
-import { Worker, type Job, type Processor } from 'bullmq';
+import type { Grant, Lease, LeaseLostError } from '@leasehold/core';
+import { Worker, type Job, type Processor, type SandboxedJob } from 'bullmq';
 import { describe, expectTypeOf, it } from 'vitest';
-import { leased, LeasedWorker, type LeasedJob, type LeasedOptions, type LeasedProcessor } from '../src/index.ts';
+import {
+  leased,
+  LeasedWorker,
+  type LeasedJob,
+  type LeasedOptions,
+  type LeasedProcessor,
+  type SandboxedLeasedJob,
+  type SkippedResult,
+  type WhenBusy,
+} from '../src/index.ts';
 
 interface Charge {
   readonly customerId: string;
@@ -47,8 +56,37 @@ describe('types', () => {
           expectTypeOf(remainingMs).toEqualTypeOf<number>();
         })
         .on('leaseLost', (_, error) => expectTypeOf(error).toEqualTypeOf<LeaseLostError>())
+        .on('leaseAbandoned', (job, reason) => {
+          expectTypeOf(job).toEqualTypeOf<LeasedJob>();
+          expectTypeOf(reason).toEqualTypeOf<Error>();
+        })
         .on('completed', (job) => expectTypeOf(job.data).toEqualTypeOf<Charge>());
     expectTypeOf(listen).returns.toEqualTypeOf<LeasedWorker<Charge>>();
+  });
+
+  it('let a job be skipped only where the result has room for it', () => {
+    const lease = { resource: 'reports', whenBusy: 'skip' } as const;
+    const withRoom = () =>
+      new LeasedWorker<Charge, number | SkippedResult>('payments', () => 1, { connection: {}, lease });
+    expectTypeOf<ReturnType<typeof withRoom>>().toExtend<Worker<Charge, number | SkippedResult>>();
+    const anything = () => new LeasedWorker<Charge>('payments', () => 1, { connection: {}, lease });
+    expectTypeOf(anything).toBeFunction();
+    // @ts-expect-error -- its result is a number
+    const without = () => new LeasedWorker<Charge, number>('payments', () => 1, { connection: {}, lease });
+    expectTypeOf(without).toBeFunction();
+    expectTypeOf<WhenBusy<number>>().toEqualTypeOf<'delay' | 'hold' | 'fail'>();
+  });
+
+  it('know a processor that is a file', () => {
+    const make = () =>
+      new LeasedWorker<Charge, number>('payments', new URL('file:///pay.js'), {
+        connection: {},
+        lease: { resource: (job) => `customer:${job.data.customerId}` },
+      });
+    expectTypeOf(make).toBeFunction();
+    const inFile = (job: SandboxedLeasedJob<Charge>): string => job.lease.grant.resource + job.data.customerId;
+    expectTypeOf(inFile).parameter(0).toExtend<SandboxedJob<Charge>>();
+    expectTypeOf<SandboxedLeasedJob['lease']>().toExtend<Grant>();
   });
 
   it('do not let a plain Worker take a lease that it would ignore', () => {

@@ -1,0 +1,193 @@
+import { LeasedWorker, type LeaseOptions } from '@leasehold/bullmq';
+import type { RunCancelledError } from '@leasehold/core';
+import { describe, expect, inject, test } from 'vitest';
+import { startChild } from '../support/child.ts';
+import { startRedis } from '../support/redis-server.ts';
+import { aborted, Bench, connectionOf, emitted, Gate } from './fixtures/bullmq-setup.ts';
+
+const redisUrl = inject('redisUrl');
+
+/** A worker whose first job goes on until its signal is aborted, and what that was. */
+function oneJob(bench: Bench, end: (reason: Error) => unknown, lease: Partial<LeaseOptions> = {}) {
+  const started = new Gate();
+  const reasons: Error[] = [];
+  const manager = bench.manager();
+  const worker = bench.worker(
+    new LeasedWorker(
+      bench.name,
+      async (_job, _token, signal) => {
+        started.open();
+        reasons.push(await aborted(signal));
+        return end(reasons[0] as Error);
+      },
+      { connection: bench.connection, lease: { resource: 'reports', manager, ...lease } },
+    ),
+  );
+  return { worker, manager, started: started.opened, reasons };
+}
+
+function raise(error: unknown): never {
+  throw error;
+}
+
+describe('a worker that closes', () => {
+  test('aborts its job after the grace, not before, and puts it back for others without an attempt', async () => {
+    await using bench = new Bench(redisUrl);
+    const { worker, manager, started, reasons } = oneJob(bench, raise, { grace: 200 });
+    const job = await bench.add({}, { attempts: 1 });
+    await started;
+    const from = performance.now();
+    await worker.close();
+    expect(performance.now() - from).toBeGreaterThanOrEqual(195);
+    expect(reasons).toEqual([
+      expect.objectContaining({ code: 'RUN_CANCELLED', reason: 'shutdown', resource: 'reports' }),
+    ]);
+    expect((reasons[0] as RunCancelledError).fencingToken).toBeGreaterThan(0);
+    expect(await job.getState()).toBe('waiting');
+    expect(await bench.stored(job)).toMatchObject({ attemptsMade: 0 });
+    await using next = await manager.tryAcquire('reports');
+    expect(next.acquired).toBe(true);
+    expect([bench.failures, bench.errors]).toEqual([[], []]);
+  });
+
+  test('counts what its job returns, and what it tells BullMQ', async () => {
+    await using bench = new Bench(redisUrl);
+    const { worker, started } = oneJob(bench, () => 'wound up', { grace: 0 });
+    const job = await bench.add({});
+    await started;
+    await worker.close();
+    expect(await bench.stored(job)).toMatchObject({ returnvalue: 'wound up', attemptsMade: 1 });
+  });
+
+  test('aborts jobs without a lease as well', async () => {
+    await using bench = new Bench(redisUrl);
+    const { worker, started, reasons } = oneJob(bench, () => raise(new Error('cut off')), {
+      grace: 0,
+      resource: () => null,
+    });
+    const job = await bench.add({}, { attempts: 1 });
+    await started;
+    await worker.close();
+    expect(reasons).toEqual([expect.objectContaining({ code: 'RUN_CANCELLED', reason: 'shutdown' })]);
+    expect(await job.getState()).toBe('waiting');
+  });
+
+  test('leaves behind a processor that does not listen, and never its lease to another beside it', async () => {
+    await using bench = new Bench(redisUrl);
+    const late = new Gate();
+    const { worker, manager, started } = oneJob(bench, () => late.opened, { grace: 0, abandonAfter: 100 });
+    const abandoned = emitted(worker, 'leaseAbandoned');
+    const job = await bench.add({}, { attempts: 1 });
+    await started;
+    await worker.close();
+    expect(await abandoned).toMatchObject([[{ id: job.id }, { code: 'RUN_CANCELLED', reason: 'shutdown' }]]);
+    expect(await job.getState()).toBe('waiting');
+    expect(await manager.tryAcquire('reports')).toMatchObject({ acquired: false, reason: 'held' });
+    late.open();
+  });
+
+  test('waits for nothing when it is forced', async () => {
+    await using bench = new Bench(redisUrl);
+    const { worker, started, reasons } = oneJob(bench, raise);
+    await bench.add({});
+    await started;
+    await worker.close(true);
+    expect(reasons).toEqual([]);
+  });
+
+  test('may be told so twice, and before it is ready', async () => {
+    await using bench = new Bench(redisUrl);
+    const { worker } = oneJob(bench, raise);
+    const closed = worker.close();
+    expect(worker.close()).toBe(closed);
+    expect(worker.close(true)).toBe(closed);
+    await closed;
+    const own = new LeasedWorker(bench.name, () => 1, {
+      connection: { ...bench.connection },
+      lease: { resource: 'reports' },
+    });
+    await own.close();
+    expect(bench.errors).toEqual([]);
+  });
+
+  test('begins no job that BullMQ had asked for before', async () => {
+    await using bench = new Bench(redisUrl);
+    const { worker } = oneJob(bench, raise, { grace: 0 });
+    await worker.waitUntilReady();
+    let closed: Promise<void> | undefined;
+    worker.on('active', () => (closed ??= worker.close()));
+    const active = emitted(worker, 'active');
+    const job = await bench.add({}, { attempts: 1 });
+    await active;
+    await closed;
+    expect(await job.getState()).toBe('waiting');
+    expect(await bench.stored(job)).toMatchObject({ attemptsMade: 0, attemptsStarted: 1 });
+  });
+
+  test('comes to an end while Redis is gone: idle, never connected, and in mid-job', { timeout: 40_000 }, async () => {
+    await using server = await startRedis();
+    await using bench = new Bench(redisUrl);
+    await using there = new Bench(server.url);
+    there.queue.on('error', () => {});
+    const options = { connection: there.connection };
+    const idle = new LeasedWorker(there.name, () => 1, { ...options, lease: { resource: 'idle' } });
+    await idle.waitUntilReady();
+    const started = new Gate();
+    // Its leases are on a Redis that lives.
+    const busy = new LeasedWorker(
+      there.name,
+      async (_job, _token, signal) => {
+        started.open();
+        throw await aborted(signal);
+      },
+      { ...options, lease: { resource: 'busy', manager: bench.manager(), grace: 0 } },
+    );
+    await idle.pause(true);
+    await there.add({});
+    await started.opened;
+    await server.kill();
+    const never = new LeasedWorker(there.name, () => 1, {
+      connection: connectionOf(server.url),
+      lease: { resource: 'never' },
+    });
+    const errors: Error[] = [];
+    for (const worker of [idle, busy, never]) worker.on('error', (error) => errors.push(error));
+    const from = performance.now();
+    await Promise.all([idle, busy, never].map((worker) => worker.close()));
+    expect(performance.now() - from).toBeLessThan(15_000);
+    await server.restart();
+  });
+});
+
+describe('a process that is told to end', () => {
+  test('is followed at once by another, by its job and by its lease', async () => {
+    await using bench = new Bench(redisUrl);
+    await using child = startChild(new URL('fixtures/bullmq-worker.ts', import.meta.url), {
+      env: { REDIS_URL: redisUrl, QUEUE: bench.name, PREFIX: bench.prefix, TTL_MS: '30000' },
+    });
+    const job = await bench.add({}, { attempts: 1 });
+    const { fencingToken } = await child.next<{ fencingToken: number }>('started');
+    let startedAt = 0;
+    const worker = bench.worker(
+      new LeasedWorker(
+        bench.name,
+        (its) => {
+          startedAt = performance.now();
+          return its.lease.fencingToken;
+        },
+        { connection: bench.connection, lease: { resource: 'reports', manager: bench.manager() } },
+      ),
+    );
+    await worker.waitUntilReady();
+    const completed = emitted(worker, 'completed');
+    const from = performance.now();
+    child.kill('SIGTERM');
+    const [args] = await completed;
+    expect(args?.[1]).toBeGreaterThan(fencingToken);
+    expect(startedAt - from).toBeLessThan(1000);
+    await child.next('closed');
+    expect(await child.exit).toEqual({ code: 0, signal: null });
+    expect(await bench.stored(job)).toMatchObject({ attemptsMade: 1, attemptsStarted: 2 });
+    expect([bench.failures, bench.errors]).toEqual([[], []]);
+  });
+});
