@@ -183,15 +183,16 @@ function rowsOf(result: unknown): readonly Record<string, unknown>[] {
 }
 
 describe('what a transaction has come to', () => {
-  const NAME = 'select pg_current_xact_id()::text as xid, leasehold.place() as place';
+  const NAME = 'select pg_current_xact_id()::text as xid, leasehold.place() as place, leasehold.system() as system';
 
   interface Name {
     readonly xid: string;
     readonly place: string;
+    readonly system: string;
   }
 
-  async function outcome({ xid, place }: Partial<Name>, asked: pg.Pool | pg.PoolClient = pool): Promise<unknown> {
-    const { rows } = await asked.query('select leasehold.outcome($1, $2) as status', [xid, place]);
+  async function outcome({ xid, place, system }: Partial<Name>, asked: pg.Pool = pool): Promise<unknown> {
+    const { rows } = await asked.query('select leasehold.outcome($1, $2, $3) as status', [xid, place, system]);
     return rows[0].status;
   }
 
@@ -205,35 +206,40 @@ describe('what a transaction has come to', () => {
     return rows[0]!;
   }
 
-  test('is told by its number, as long as the server has not been in recovery', async () => {
+  test('is told by its number, in one life of the server', async () => {
     const [committed, aborted] = [await transaction('commit'), await transaction('rollback')];
-    if (await canTellOutcomes(pool)) expect(await outcome(committed)).toBe('committed');
+    // Before PostgreSQL 15 a checkpoint may be that of a recovery.
+    await pool.query('checkpoint');
+    expect(await outcome(committed)).toBe((await canTellOutcomes(pool)) ? 'committed' : 'unknown');
     expect(await outcome(aborted)).toBe('aborted');
     // One that was never begun: a crash has forgotten it.
     expect(await outcome({ ...committed, xid: '4000000000' })).toBe('aborted');
-    // Checkpoints come and go. Without the statistics, as before PostgreSQL 15, one could be that of a recovery.
-    await pool.query('checkpoint');
-    expect(await outcome(committed)).toBe((await canTellOutcomes(pool)) ? 'committed' : 'unknown');
-    const place = committed.place.replace(/ [^ ]*$/, ' ');
-    expect(await outcome({ ...committed, place })).toBe('unknown');
-    expect(await outcome({ ...committed, place: `${place}1` })).toBe('unknown');
-    expect(await outcome({ ...aborted, place })).toBe('aborted');
   });
 
-  test('is not guessed on another server, after a failover, or where it is not told', async () => {
-    const { xid, place } = await transaction('rollback');
-    const [system, timeline, ...rest] = place.split(' ');
+  test('of an earlier life: that it was not committed is certain, that it was is not', async () => {
+    const [committed, aborted] = [await transaction('commit'), await transaction('rollback')];
+    const earlier = committed.place.replace(' ', ' 1');
+    expect(await outcome({ ...committed, place: earlier })).toBe('unknown');
+    expect(await outcome({ ...aborted, place: earlier })).toBe('aborted');
+    // Where the system is not known, nothing is. Before PostgreSQL 15 it is a part of the place.
+    const { xid } = aborted;
+    expect(await outcome({ xid, place: earlier })).toBe((await canTellOutcomes(pool)) ? 'unknown' : 'aborted');
+  });
+
+  test('is not guessed on another system, after a failover, or where it is not told', async () => {
+    const { xid, place, system } = await transaction('rollback');
+    const [timeline, life, ...rest] = place.split(' ');
     const others = [
-      [system, Number(timeline) + 1, ...rest].join(' '),
-      [system, `${timeline}0`, ...rest].join(' '),
-      [`1${system}`, timeline, ...rest].join(' '),
-      ` ${timeline} ${rest.join(' ')}`,
-      '',
-      'x',
+      { place: [`${timeline}0`, life, ...rest].join(' '), system },
+      { place: `${timeline} 1${life} ${rest.length > 0 ? `${system}0` : ''}`, system: `${system}0` },
+      { place: ` ${life}`, system },
+      { place: '', system },
+      { place: 'x', system: '' },
+      { system },
+      {},
     ];
-    for (const other of others) expect([other, await outcome({ xid, place: other })]).toEqual([other, 'unknown']);
-    expect(await outcome({ xid })).toBe('unknown');
-    expect(await outcome({ place })).toBe('unknown');
+    for (const other of others) expect([other, await outcome({ xid, ...other })]).toEqual([other, 'unknown']);
+    expect(await outcome({ place, system })).toBe('unknown');
   });
 
   test('a crash frees the number of what was not on disk, and the next one to get it is not taken for it', async () => {

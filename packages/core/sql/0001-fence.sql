@@ -1,6 +1,9 @@
 -- The fence of Leasehold: tables and functions in schema leasehold. May be run again.
 do $leasehold$
 begin
+if pg_catalog.current_setting('server_version_num')::integer < 130000 then
+  raise exception 'leasehold: PostgreSQL 13 or later is needed, this is %', pg_catalog.current_setting('server_version');
+end if;
 -- One at a time, until the end of this transaction.
 perform pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('leasehold schema leasehold', 0));
 if pg_catalog.to_regnamespace('leasehold') is null then
@@ -44,49 +47,40 @@ create table leasehold.bypasses (
 );
 comment on table leasehold.bypasses is 'Transactions that wrote to protected tables without a guard. INSERT on this table is the permission to do so.';
 
-create function leasehold.check_token(resource text, token bigint) returns void language plpgsql as $function$
+create function leasehold.check_grant(
+  resource text, token bigint, lease_id text, idle_ms integer, lock_ms integer
+) returns void language plpgsql as $function$
 begin
   if resource is null or resource = '' then
     raise exception 'leasehold: the resource is null or empty' using errcode = '22023',
       hint = 'Give the qualified name, <namespace>/<resource>.';
-  end if;
-  if token is null or token < 1 or token > 9007199254740991 then
+  elsif token is null or token not between 1 and 9007199254740991 then
     raise exception 'leasehold: % is no fencing token', coalesce(token::text, 'null') using errcode = '22023',
       hint = 'Give the fencing token of a lease.';
-  end if;
-  if token > (extract(epoch from clock_timestamp()) * 1000000)::bigint + 86400000000 then
+  elsif lease_id is null or lease_id = '' then
+    raise exception 'leasehold: the lease id is null or empty' using errcode = '22023',
+      hint = 'Give the id of the lease that has the token: the number alone proves nothing.';
+  elsif idle_ms is null or idle_ms < 1 then
+    raise exception 'leasehold: idle_ms is %', coalesce(idle_ms::text, 'null') using errcode = '22023',
+      hint = 'Give the milliseconds after which a transaction that stands still is ended, at least 1.';
+  elsif lock_ms is null or lock_ms < 1 then
+    raise exception 'leasehold: lock_ms is %', coalesce(lock_ms::text, 'null') using errcode = '22023',
+      hint = 'Give the milliseconds to wait for open transactions of earlier owners, at least 1.';
+  elsif token > (extract(epoch from clock_timestamp()) * 1000000)::bigint + 86400000000 then
     raise exception 'leasehold: token % of % is more than 24 h ahead of this server', token, resource
       using errcode = 'LH003', hint = 'Check the clocks, and where this number came from.';
   end if;
 end $function$;
-comment on function leasehold.check_token(text, bigint) is 'Internal. Raises 22023 for what is no name or no token, LH003 for a token more than 24 h ahead of the clock.';
+comment on function leasehold.check_grant(text, bigint, text, integer, integer) is 'Internal. Raises 22023 for what is no name, token, lease id or limit, LH003 for a token more than 24 h ahead of the clock.';
 
 create function leasehold.admission(resource text, token bigint, lease_id text, lock_ms integer) returns boolean
 language plpgsql as $function$
 declare
-  lock_before text;
+  lock_before text := current_setting('lock_timeout');
   seen_token bigint;
   seen_lease text;
   is_admitted boolean;
 begin
-  if lease_id is null or lease_id = '' then
-    raise exception 'leasehold: the lease id is null or empty' using errcode = '22023',
-      hint = 'Give the id of the lease that has the token: the number alone proves nothing.';
-  end if;
-  if lock_ms is null or lock_ms < 1 then
-    raise exception 'leasehold: lock_ms is %', coalesce(lock_ms::text, 'null') using errcode = '22023',
-      hint = 'Give the milliseconds to wait for open transactions of earlier owners, at least 1.';
-  end if;
-  perform leasehold.check_token(resource, token);
-
-  -- The usual case: this very grant. FOR SHARE lets the transactions of one grant run side by side, and makes a newer
-  -- grant wait for them. Nothing is waited for here: a row that is being changed is looked at again below.
-  perform from leasehold.fence f
-    where f.resource = admission.resource and f.token = admission.token and f.lease_id = admission.lease_id
-    for share skip locked;
-  if found then return true; end if;
-
-  lock_before := current_setting('lock_timeout');
   if lock_before = '0' or lock_before::interval > make_interval(secs => lock_ms / 1000.0) then
     perform set_config('lock_timeout', lock_ms::text, true);
   end if;
@@ -158,55 +152,95 @@ begin
 end $function$;
 comment on function leasehold.refuse(text, bigint) is 'Internal. Raises LH001.';
 
-create function leasehold.admit(
+create function leasehold.guard(
   resource text, token bigint, lease_id text, idle_ms integer default 5000, lock_ms integer default 6000
 ) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
-  idle_before text := current_setting('idle_in_transaction_session_timeout');
-  mine text := pg_current_xact_id()::text || ' ';
+  idle_before constant text := current_setting('idle_in_transaction_session_timeout');
+  mine constant text := pg_current_xact_id()::text || ' ';
+  mark constant text := encode(convert_to(resource, 'UTF8'), 'hex') || ' ';
   marks text;
-  mark text;
+  done text;
 begin
-  if idle_ms is null or idle_ms < 1 then
-    raise exception 'leasehold: idle_ms is %', coalesce(idle_ms::text, 'null') using errcode = '22023',
-      hint = 'Give the milliseconds after which a transaction that stands still is ended, at least 1.';
+  if (resource <> '' and lease_id <> '' and token between 1 and 9007199254740991 and idle_ms > 0 and lock_ms > 0
+    and token <= (extract(epoch from clock_timestamp()) * 1000000)::bigint + 86400000000) is not true then
+    perform leasehold.check_grant(resource, token, lease_id, idle_ms, lock_ms);
   end if;
   -- An owner that is stopped in mid-transaction must not hold up its successor: only lowered, until the transaction ends.
   if idle_before = '0' or idle_before::interval > make_interval(secs => idle_ms / 1000.0) then
-    perform set_config('idle_in_transaction_session_timeout', idle_ms::text, true);
+    done := set_config('idle_in_transaction_session_timeout', idle_ms::text, true);
   end if;
   -- Nor one that no longer reads what the server sends it: such a session is not idle. Over TCP, and on Linux alone, which
   -- gives up a connection whose window stays shut for so long.
   if version() like '%linux%' and current_setting('tcp_user_timeout')::integer not between 1 and idle_ms then
-    perform set_config('tcp_user_timeout', idle_ms::text, true);
+    done := set_config('tcp_user_timeout', idle_ms::text, true);
   end if;
-  if not leasehold.admission(resource, token, lease_id, lock_ms) then return false; end if;
-  -- For protected tables. Bytes in hex, so that no name can stand for two; a savepoint that is rolled back takes it along.
-  mark := encode(convert_to(resource, 'UTF8'), 'hex') || ' ';
-  marks := coalesce(current_setting('leasehold.guarded', true), '');
-  if not starts_with(marks, mine) then marks := mine; end if;
-  if position(' ' || mark in marks) = 0 then
-    perform set_config('leasehold.guarded', marks || mark, true);
-  end if;
-  return true;
-end $function$;
-comment on function leasehold.admit(text, bigint, text, integer, integer) is 'As guard, but false instead of LH001: then roll back.';
-
-create function leasehold.guard(
-  resource text, token bigint, lease_id text, idle_ms integer default 5000, lock_ms integer default 6000
-) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
-begin
-  if not leasehold.admit(resource, token, lease_id, idle_ms, lock_ms) then
+  -- The usual case: this very grant. FOR SHARE lets the transactions of one grant run side by side, and makes a newer
+  -- grant wait for them. Nothing is waited for here: a row that is being changed is looked at again, with a limit.
+  perform from leasehold.fence f
+    where f.resource = guard.resource and f.token = guard.token and f.lease_id = guard.lease_id
+    for share skip locked;
+  if not found and not leasehold.admission(resource, token, lease_id, lock_ms) then
     perform leasehold.refuse(resource, token);
+  end if;
+  -- For protected tables. Bytes in hex, so that no name can stand for two; a savepoint that is rolled back takes it along.
+  marks := coalesce(current_setting('leasehold.guarded', true), '');
+  if not starts_with(marks, mine) then
+    done := set_config('leasehold.guarded', mine || mark, true);
+  elsif position(' ' || mark in marks) = 0 then
+    done := set_config('leasehold.guarded', marks || mark, true);
   end if;
   return true;
 end $function$;
 comment on function leasehold.guard(text, bigint, text, integer, integer) is 'First statement of a transaction that writes for a lease. Raises LH001 if the grant is stale; else no later grant is admitted before this transaction ends. idle_ms: how long the transaction may stand still. lock_ms: how long to wait for transactions of earlier owners.';
 
+create function leasehold.admit(
+  resource text, token bigint, lease_id text, idle_ms integer default 5000, lock_ms integer default 6000
+) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
+declare
+  idle_before constant text := current_setting('idle_in_transaction_session_timeout');
+  mine constant text := pg_current_xact_id()::text || ' ';
+  mark constant text := encode(convert_to(resource, 'UTF8'), 'hex') || ' ';
+  marks text;
+  done text;
+begin
+  if (resource <> '' and lease_id <> '' and token between 1 and 9007199254740991 and idle_ms > 0 and lock_ms > 0
+    and token <= (extract(epoch from clock_timestamp()) * 1000000)::bigint + 86400000000) is not true then
+    perform leasehold.check_grant(resource, token, lease_id, idle_ms, lock_ms);
+  end if;
+  -- An owner that is stopped in mid-transaction must not hold up its successor: only lowered, until the transaction ends.
+  if idle_before = '0' or idle_before::interval > make_interval(secs => idle_ms / 1000.0) then
+    done := set_config('idle_in_transaction_session_timeout', idle_ms::text, true);
+  end if;
+  -- Nor one that no longer reads what the server sends it: such a session is not idle. Over TCP, and on Linux alone, which
+  -- gives up a connection whose window stays shut for so long.
+  if version() like '%linux%' and current_setting('tcp_user_timeout')::integer not between 1 and idle_ms then
+    done := set_config('tcp_user_timeout', idle_ms::text, true);
+  end if;
+  -- The usual case: this very grant. FOR SHARE lets the transactions of one grant run side by side, and makes a newer
+  -- grant wait for them. Nothing is waited for here: a row that is being changed is looked at again, with a limit.
+  perform from leasehold.fence f
+    where f.resource = admit.resource and f.token = admit.token and f.lease_id = admit.lease_id
+    for share skip locked;
+  if not found and not leasehold.admission(resource, token, lease_id, lock_ms) then
+    return false;
+  end if;
+  -- For protected tables. Bytes in hex, so that no name can stand for two; a savepoint that is rolled back takes it along.
+  marks := coalesce(current_setting('leasehold.guarded', true), '');
+  if not starts_with(marks, mine) then
+    done := set_config('leasehold.guarded', mine || mark, true);
+  elsif position(' ' || mark in marks) = 0 then
+    done := set_config('leasehold.guarded', marks || mark, true);
+  end if;
+  return true;
+end $function$;
+comment on function leasehold.admit(text, bigint, text, integer, integer) is 'As guard, but false instead of LH001: then roll back.';
+
 create function leasehold.activate(
   resource text, token bigint, lease_id text, lock_ms integer default 6000
 ) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
 begin
+  perform leasehold.check_grant(resource, token, lease_id, 1, lock_ms);
   if not leasehold.admission(resource, token, lease_id, lock_ms) then
     perform leasehold.refuse(resource, token);
   end if;
@@ -220,10 +254,7 @@ declare
   lock_before text := current_setting('lock_timeout');
   seen_token bigint;
 begin
-  perform leasehold.check_token(resource, token);
-  if lock_ms is null or lock_ms < 1 then
-    raise exception 'leasehold: lock_ms is %', coalesce(lock_ms::text, 'null') using errcode = '22023';
-  end if;
+  perform leasehold.check_grant(resource, token, 'nobody', 1, lock_ms);
   if lock_before = '0' or lock_before::interval > make_interval(secs => lock_ms / 1000.0) then
     perform set_config('lock_timeout', lock_ms::text, true);
   end if;
@@ -248,43 +279,53 @@ begin
 end $function$;
 comment on function leasehold.seal(text, bigint, integer) is 'Makes every grant up to this token stale, and admits nobody. Waits for open transactions. Never lowers.';
 
-create function leasehold.place() returns text language plpgsql set search_path = pg_catalog, pg_temp as $function$
+create function leasehold.system() returns text language plpgsql as $function$
 begin
-  return (select format('%s %s %s %s', y.system_identifier, c.timeline_id, c.checkpoint_lsn,
-      case when current_setting('server_version_num')::integer >= 150000 then
-        extract(epoch from pg_stat_get_bgwriter_stat_reset_time()) end)
-    from pg_control_system() y, pg_control_checkpoint() c);
+  return (select y.system_identifier from pg_catalog.pg_control_system() y);
 exception when others then
-  -- Not every hosted PostgreSQL permits this. Then nothing can be proved, and the outcome stays unknown.
+  -- Not every hosted PostgreSQL permits this.
   return null;
 end $function$;
-comment on function leasehold.place() is 'Internal. Where an xid is valid: system identifier, timeline, last checkpoint, reset of statistics; null where that is not permitted.';
+comment on function leasehold.system() is 'Internal. The identifier of this database system; null where that is not permitted.';
 
-create function leasehold.outcome(xid text, place text) returns text
+create function leasehold.place() returns text language plpgsql as $function$
+begin
+  if pg_catalog.current_setting('server_version_num')::integer operator(pg_catalog.>=) 150000 then
+    return pg_catalog.format('%s %s',
+      pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 1, 8),
+      extract(epoch from pg_catalog.pg_stat_get_bgwriter_stat_reset_time()));
+  end if;
+  return (select pg_catalog.format('%s %s %s', c.timeline_id, c.checkpoint_lsn, y.system_identifier)
+    from pg_catalog.pg_control_checkpoint() c, pg_catalog.pg_control_system() y);
+exception when others then
+  -- Nor this. Then nothing can be proved, and the outcome stays unknown.
+  return null;
+end $function$;
+comment on function leasehold.place() is 'Internal. In which life of which server a transaction is; null where that cannot be told.';
+
+create function leasehold.outcome(xid text, place text, system text default null) returns text
 language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
   -- Before the status: what changes later cannot have made it wrong.
-  place_now text := leasehold.place();
+  place_now constant text := leasehold.place();
+  is_same constant boolean := coalesce(place = place_now and place <> '', false);
   status text;
 begin
-  if xid is null or coalesce(split_part(place, ' ', 1), '') = ''
-    or (split_part(place, ' ', 1), split_part(place, ' ', 2))
-      is distinct from (split_part(place_now, ' ', 1), split_part(place_now, ' ', 2)) then
+  if not is_same and (
+    split_part(place, ' ', 1) is distinct from split_part(place_now, ' ', 1)
+    or coalesce(nullif(split_part(place, ' ', 3), ''), system, '') is distinct from leasehold.system()
+  ) then
     return 'unknown';
   end if;
   begin
     status := pg_xact_status(xid::xid8);
   exception when invalid_parameter_value then
     -- In the future: a crash has forgotten it.
-    return 'aborted';
+    status := 'aborted';
   end;
-  if status = 'committed' and split_part(place, ' ', 3) <> split_part(place_now, ' ', 3)
-    and (split_part(place, ' ', 4) = '' or split_part(place, ' ', 4) <> split_part(place_now, ' ', 4)) then
-    return 'unknown';
-  end if;
-  return coalesce(status, 'unknown');
+  return case when status = 'committed' and not is_same then 'unknown' else coalesce(status, 'unknown') end;
 end $function$;
-comment on function leasehold.outcome(text, text) is 'committed, aborted, in progress or unknown, for pg_current_xact_id() and place() of that transaction.';
+comment on function leasehold.outcome(text, text, text) is 'committed, aborted, in progress or unknown, for pg_current_xact_id(), place() and system() of that transaction.';
 
 create function leasehold.bypass(reason text) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
 begin

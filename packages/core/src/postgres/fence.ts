@@ -52,6 +52,8 @@ const ISOLATIONS = ['read committed', 'repeatable read', 'serializable'];
 /** SQLSTATEs of a session that was ended, which say nothing of the transaction's own. */
 const SESSION_ENDED = /^(?:08|57P|25P0[34])/;
 
+const MOST_LIVES = 64;
+
 /** How long to pause between two questions what became of a COMMIT, at first and at most; and before a retry. */
 const PAUSE_MS = { first: 10, most: 250 } as const;
 
@@ -80,6 +82,8 @@ export class PostgresFence<Tx> implements Fence<Tx> {
   readonly #lockMs: number;
   /** For what may have to wait for an earlier owner. */
   readonly #waitMs: number;
+  /** Lives of servers, and the systems that they are lives of. Each write could ask, but it would cost it a file. */
+  readonly #systems = new Map<string, string>();
 
   constructor(client: PostgresClient, options: PostgresFenceOptions = {}) {
     refuseUnknown(options, ['name', 'schema', 'timeout', 'idleTimeout', 'lockTimeout', 'isolation', 'clock']);
@@ -111,9 +115,10 @@ export class PostgresFence<Tx> implements Fence<Tx> {
   async activate(grant: Grant | Holding): Promise<void> {
     const asked = grantOf(grant);
     try {
-      await this.#ask(this.#statements.activate(asked), asked, this.#waitMs);
+      const [, place, system] = await this.#ask(this.#statements.namedActivate(asked), asked, this.#waitMs);
+      if (typeof place === 'string' && typeof system === 'string') this.#remember(place, system);
     } catch (error) {
-      throw this.#reported(grant, error);
+      throw reportRefusal(grant, error);
     }
   }
 
@@ -208,7 +213,8 @@ export class PostgresFence<Tx> implements Fence<Tx> {
       // Nothing is awaited between the check of the lease and the send.
       guard: () => this.#statements.namedGuard(grantForWrite(this, grant)),
       guarded: (answer) => {
-        if (answer[0] !== true) throw new Error(`the guard answered ${show(answer[0])}`);
+        // Parsers of booleans are the user's; a text is a text.
+        if (typeof answer[1] !== 'string') throw new Error(`the guard answered ${show(answer[0])}, ${show(answer[1])}`);
         row = answer;
       },
       body,
@@ -223,7 +229,7 @@ export class PostgresFence<Tx> implements Fence<Tx> {
       case 'done':
         return ended.value;
       case 'opening':
-        throw this.#reported(grant, this.#failure(ended.error, asked, true));
+        throw reportRefusal(grant, this.#failure(ended.error, asked, true));
       case 'body':
         throw this.#ofBody(grant, asked, ended.error);
       case 'lost':
@@ -258,10 +264,15 @@ export class PostgresFence<Tx> implements Fence<Tx> {
     );
   }
 
+  #remember(place: string, system: string): void {
+    if (this.#systems.size >= MOST_LIVES) this.#systems.clear();
+    this.#systems.set(place, system);
+  }
+
   /** Asks on other connections what became of a transaction, until it is certain or `lockTimeout` has passed. */
   async #outcomeOf([, xid, place]: Row): Promise<'committed' | 'aborted' | 'unknown'> {
     if (typeof xid !== 'string' || typeof place !== 'string') return 'unknown';
-    const sql = this.#statements.outcome(xid, place);
+    const sql = this.#statements.outcome(xid, place, this.#systems.get(place) ?? '');
     const untilMs = this.#clock.monotonicMs() + this.#lockMs;
     for (let pauseMs: number = PAUSE_MS.first; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS.most)) {
       const leftMs = Math.ceil(untilMs - this.#clock.monotonicMs());
@@ -300,10 +311,6 @@ export class PostgresFence<Tx> implements Fence<Tx> {
   #failure(error: unknown, call: { resource: string; fencingToken: number }, isCertain: boolean): Error {
     const { resource, fencingToken } = call;
     return failureOf(error, { resource, fencingToken, fence: this.name, schema: this.#schema, isCertain });
-  }
-
-  #reported(grant: Grant | Holding, error: unknown): unknown {
-    return reportRefusal(grant, error);
   }
 
   #pause(ms: number): Promise<void> {

@@ -55,6 +55,9 @@ end if;
   return `-- The fence of Leasehold: tables and functions in schema ${s}. May be run again.
 do $leasehold$
 begin
+if pg_catalog.current_setting('server_version_num')::integer < 130000 then
+  raise exception 'leasehold: PostgreSQL 13 or later is needed, this is %', pg_catalog.current_setting('server_version');
+end if;
 -- One at a time, until the end of this transaction.
 perform pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('leasehold schema ${s}', 0));
 if pg_catalog.to_regnamespace('${s}') is null then

@@ -32,6 +32,11 @@ export class Statements {
     return `select ${this.#s}.activate(${written(grant)}, ${this.#limits.lockMs})`;
   }
 
+  /** The activation, with the life of the server that it was made in and the system that this is a life of. */
+  namedActivate(grant: Grant): string {
+    return `${this.activate(grant)}, ${this.#s}.place(), ${this.#s}.system()`;
+  }
+
   /** The guard, with the name of the transaction: what `outcome` asks for, should COMMIT not be answered. */
   namedGuard(grant: Grant): string {
     return `${this.guard(grant)}, pg_catalog.pg_current_xact_id()::text, ${this.#s}.place()`;
@@ -45,8 +50,8 @@ export class Statements {
     return `select h.token::text, h.lease_id from ${this.#s}.highest(${literal('resource', resource)}) h`;
   }
 
-  outcome(xid: string, place: string): string {
-    return `select ${this.#s}.outcome(${literal('xid', xid)}, ${literal('place', place)})`;
+  outcome(xid: string, place: string, system: string): string {
+    return `select ${this.#s}.outcome(${literal('xid', xid)}, ${literal('place', place)}, ${literal('system', system)})`;
   }
 }
 

@@ -1,51 +1,45 @@
 /**
  * Who is let in. Every function runs with the rights of its caller. What callers call pins the search_path, and what these
  * call inherits it. plpgsql takes a new snapshot for each statement under READ COMMITTED: the loop relies on it.
+ *
+ * `guard` is in the way of every write: it calls nothing, and `x := f()` is evaluated without the executor where
+ * `perform f()` is a query of its own.
  */
 export const admission = (s: string): string => `
-create function ${s}.check_token(resource text, token bigint) returns void language plpgsql as $function$
+create function ${s}.check_grant(
+  resource text, token bigint, lease_id text, idle_ms integer, lock_ms integer
+) returns void language plpgsql as $function$
 begin
   if resource is null or resource = '' then
     raise exception 'leasehold: the resource is null or empty' using errcode = '22023',
       hint = 'Give the qualified name, <namespace>/<resource>.';
-  end if;
-  if token is null or token < 1 or token > 9007199254740991 then
+  elsif token is null or token not between 1 and 9007199254740991 then
     raise exception 'leasehold: % is no fencing token', coalesce(token::text, 'null') using errcode = '22023',
       hint = 'Give the fencing token of a lease.';
-  end if;
-  if token > (extract(epoch from clock_timestamp()) * 1000000)::bigint + 86400000000 then
+  elsif lease_id is null or lease_id = '' then
+    raise exception 'leasehold: the lease id is null or empty' using errcode = '22023',
+      hint = 'Give the id of the lease that has the token: the number alone proves nothing.';
+  elsif idle_ms is null or idle_ms < 1 then
+    raise exception 'leasehold: idle_ms is %', coalesce(idle_ms::text, 'null') using errcode = '22023',
+      hint = 'Give the milliseconds after which a transaction that stands still is ended, at least 1.';
+  elsif lock_ms is null or lock_ms < 1 then
+    raise exception 'leasehold: lock_ms is %', coalesce(lock_ms::text, 'null') using errcode = '22023',
+      hint = 'Give the milliseconds to wait for open transactions of earlier owners, at least 1.';
+  elsif token > (extract(epoch from clock_timestamp()) * 1000000)::bigint + 86400000000 then
     raise exception 'leasehold: token % of % is more than 24 h ahead of this server', token, resource
       using errcode = 'LH003', hint = 'Check the clocks, and where this number came from.';
   end if;
 end $function$;
-comment on function ${s}.check_token(text, bigint) is 'Internal. Raises 22023 for what is no name or no token, LH003 for a token more than 24 h ahead of the clock.';
+comment on function ${s}.check_grant(text, bigint, text, integer, integer) is 'Internal. Raises 22023 for what is no name, token, lease id or limit, LH003 for a token more than 24 h ahead of the clock.';
 
 create function ${s}.admission(resource text, token bigint, lease_id text, lock_ms integer) returns boolean
 language plpgsql as $function$
 declare
-  lock_before text;
+  lock_before text := current_setting('lock_timeout');
   seen_token bigint;
   seen_lease text;
   is_admitted boolean;
 begin
-  if lease_id is null or lease_id = '' then
-    raise exception 'leasehold: the lease id is null or empty' using errcode = '22023',
-      hint = 'Give the id of the lease that has the token: the number alone proves nothing.';
-  end if;
-  if lock_ms is null or lock_ms < 1 then
-    raise exception 'leasehold: lock_ms is %', coalesce(lock_ms::text, 'null') using errcode = '22023',
-      hint = 'Give the milliseconds to wait for open transactions of earlier owners, at least 1.';
-  end if;
-  perform ${s}.check_token(resource, token);
-
-  -- The usual case: this very grant. FOR SHARE lets the transactions of one grant run side by side, and makes a newer
-  -- grant wait for them. Nothing is waited for here: a row that is being changed is looked at again below.
-  perform from ${s}.fence f
-    where f.resource = admission.resource and f.token = admission.token and f.lease_id = admission.lease_id
-    for share skip locked;
-  if found then return true; end if;
-
-  lock_before := current_setting('lock_timeout');
   if lock_before = '0' or lock_before::interval > make_interval(secs => lock_ms / 1000.0) then
     perform set_config('lock_timeout', lock_ms::text, true);
   end if;
@@ -117,55 +111,25 @@ begin
 end $function$;
 comment on function ${s}.refuse(text, bigint) is 'Internal. Raises LH001.';
 
-create function ${s}.admit(
-  resource text, token bigint, lease_id text, idle_ms integer default 5000, lock_ms integer default 6000
-) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
-declare
-  idle_before text := current_setting('idle_in_transaction_session_timeout');
-  mine text := pg_current_xact_id()::text || ' ';
-  marks text;
-  mark text;
-begin
-  if idle_ms is null or idle_ms < 1 then
-    raise exception 'leasehold: idle_ms is %', coalesce(idle_ms::text, 'null') using errcode = '22023',
-      hint = 'Give the milliseconds after which a transaction that stands still is ended, at least 1.';
-  end if;
-  -- An owner that is stopped in mid-transaction must not hold up its successor: only lowered, until the transaction ends.
-  if idle_before = '0' or idle_before::interval > make_interval(secs => idle_ms / 1000.0) then
-    perform set_config('idle_in_transaction_session_timeout', idle_ms::text, true);
-  end if;
-  -- Nor one that no longer reads what the server sends it: such a session is not idle. Over TCP, and on Linux alone, which
-  -- gives up a connection whose window stays shut for so long.
-  if version() like '%linux%' and current_setting('tcp_user_timeout')::integer not between 1 and idle_ms then
-    perform set_config('tcp_user_timeout', idle_ms::text, true);
-  end if;
-  if not ${s}.admission(resource, token, lease_id, lock_ms) then return false; end if;
-  -- For protected tables. Bytes in hex, so that no name can stand for two; a savepoint that is rolled back takes it along.
-  mark := encode(convert_to(resource, 'UTF8'), 'hex') || ' ';
-  marks := coalesce(current_setting('${settingOf(s)}.guarded', true), '');
-  if not starts_with(marks, mine) then marks := mine; end if;
-  if position(' ' || mark in marks) = 0 then
-    perform set_config('${settingOf(s)}.guarded', marks || mark, true);
-  end if;
-  return true;
-end $function$;
-comment on function ${s}.admit(text, bigint, text, integer, integer) is 'As guard, but false instead of LH001: then roll back.';
-
 create function ${s}.guard(
   resource text, token bigint, lease_id text, idle_ms integer default 5000, lock_ms integer default 6000
 ) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
-begin
-  if not ${s}.admit(resource, token, lease_id, idle_ms, lock_ms) then
-    perform ${s}.refuse(resource, token);
-  end if;
-  return true;
+${entering(s, 'guard', `perform ${s}.refuse(resource, token);`)}
 end $function$;
 comment on function ${s}.guard(text, bigint, text, integer, integer) is 'First statement of a transaction that writes for a lease. Raises LH001 if the grant is stale; else no later grant is admitted before this transaction ends. idle_ms: how long the transaction may stand still. lock_ms: how long to wait for transactions of earlier owners.';
+
+create function ${s}.admit(
+  resource text, token bigint, lease_id text, idle_ms integer default 5000, lock_ms integer default 6000
+) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
+${entering(s, 'admit', 'return false;')}
+end $function$;
+comment on function ${s}.admit(text, bigint, text, integer, integer) is 'As guard, but false instead of LH001: then roll back.';
 
 create function ${s}.activate(
   resource text, token bigint, lease_id text, lock_ms integer default 6000
 ) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
 begin
+  perform ${s}.check_grant(resource, token, lease_id, 1, lock_ms);
   if not ${s}.admission(resource, token, lease_id, lock_ms) then
     perform ${s}.refuse(resource, token);
   end if;
@@ -179,10 +143,7 @@ declare
   lock_before text := current_setting('lock_timeout');
   seen_token bigint;
 begin
-  perform ${s}.check_token(resource, token);
-  if lock_ms is null or lock_ms < 1 then
-    raise exception 'leasehold: lock_ms is %', coalesce(lock_ms::text, 'null') using errcode = '22023';
-  end if;
+  perform ${s}.check_grant(resource, token, 'nobody', 1, lock_ms);
   if lock_before = '0' or lock_before::interval > make_interval(secs => lock_ms / 1000.0) then
     perform set_config('lock_timeout', lock_ms::text, true);
   end if;
@@ -207,6 +168,44 @@ begin
 end $function$;
 comment on function ${s}.seal(text, bigint, integer) is 'Makes every grant up to this token stale, and admits nobody. Waits for open transactions. Never lowers.';
 `;
+
+/** The body of `guard` and `admit`, which differ in what they do with a stale grant. */
+const entering = (s: string, name: string, whenStale: string): string => `declare
+  idle_before constant text := current_setting('idle_in_transaction_session_timeout');
+  mine constant text := pg_current_xact_id()::text || ' ';
+  mark constant text := encode(convert_to(resource, 'UTF8'), 'hex') || ' ';
+  marks text;
+  done text;
+begin
+  if (resource <> '' and lease_id <> '' and token between 1 and 9007199254740991 and idle_ms > 0 and lock_ms > 0
+    and token <= (extract(epoch from clock_timestamp()) * 1000000)::bigint + 86400000000) is not true then
+    perform ${s}.check_grant(resource, token, lease_id, idle_ms, lock_ms);
+  end if;
+  -- An owner that is stopped in mid-transaction must not hold up its successor: only lowered, until the transaction ends.
+  if idle_before = '0' or idle_before::interval > make_interval(secs => idle_ms / 1000.0) then
+    done := set_config('idle_in_transaction_session_timeout', idle_ms::text, true);
+  end if;
+  -- Nor one that no longer reads what the server sends it: such a session is not idle. Over TCP, and on Linux alone, which
+  -- gives up a connection whose window stays shut for so long.
+  if version() like '%linux%' and current_setting('tcp_user_timeout')::integer not between 1 and idle_ms then
+    done := set_config('tcp_user_timeout', idle_ms::text, true);
+  end if;
+  -- The usual case: this very grant. FOR SHARE lets the transactions of one grant run side by side, and makes a newer
+  -- grant wait for them. Nothing is waited for here: a row that is being changed is looked at again, with a limit.
+  perform from ${s}.fence f
+    where f.resource = ${name}.resource and f.token = ${name}.token and f.lease_id = ${name}.lease_id
+    for share skip locked;
+  if not found and not ${s}.admission(resource, token, lease_id, lock_ms) then
+    ${whenStale}
+  end if;
+  -- For protected tables. Bytes in hex, so that no name can stand for two; a savepoint that is rolled back takes it along.
+  marks := coalesce(current_setting('${settingOf(s)}.guarded', true), '');
+  if not starts_with(marks, mine) then
+    done := set_config('${settingOf(s)}.guarded', mine || mark, true);
+  elsif position(' ' || mark in marks) = 0 then
+    done := set_config('${settingOf(s)}.guarded', marks || mark, true);
+  end if;
+  return true;`;
 
 /** The prefix of our settings: a name of two parts, where quotes are not written. */
 export const settingOf = (s: string): string => s.replaceAll('"', '');

@@ -1,46 +1,58 @@
 /**
- * Whether a transaction was committed, asked on another connection. An xid is a transaction's own name only as long as the
- * server has not recovered from a crash: what a crash took before it was on disk frees its xid, and the next transaction
- * gets the same one. Two things prove that there was no recovery: an unchanged checkpoint, because recovery ends with one
- * before anybody gets an xid; and, from PostgreSQL 15 on, where it costs nothing, an unchanged reset of the statistics, which
- * recovery discards. "aborted" needs neither: an xid that was committed is never given again on this system and timeline.
+ * Whether a transaction was committed, asked on another connection. An xid is a transaction's own name only in one life of
+ * the server: what a crash took before it was on disk frees its xid, and the next transaction gets the same one. `place`
+ * tells lives apart: by the timeline, and by when the statistics were reset, which is what a recovery does. Before PostgreSQL
+ * 15 the statistics cost too much to ask; there it is the last checkpoint, which recovery ends with before anybody gets an
+ * xid, so that any checkpoint in between leaves the outcome unknown.
+ *
+ * "aborted" holds across lives: an xid that was committed is never given again on the same system and timeline.
  */
 export const outcome = (s: string): string => `
-create function ${s}.place() returns text language plpgsql set search_path = pg_catalog, pg_temp as $function$
+create function ${s}.system() returns text language plpgsql as $function$
 begin
-  return (select format('%s %s %s %s', y.system_identifier, c.timeline_id, c.checkpoint_lsn,
-      case when current_setting('server_version_num')::integer >= 150000 then
-        extract(epoch from pg_stat_get_bgwriter_stat_reset_time()) end)
-    from pg_control_system() y, pg_control_checkpoint() c);
+  return (select y.system_identifier from pg_catalog.pg_control_system() y);
 exception when others then
-  -- Not every hosted PostgreSQL permits this. Then nothing can be proved, and the outcome stays unknown.
+  -- Not every hosted PostgreSQL permits this.
   return null;
 end $function$;
-comment on function ${s}.place() is 'Internal. Where an xid is valid: system identifier, timeline, last checkpoint, reset of statistics; null where that is not permitted.';
+comment on function ${s}.system() is 'Internal. The identifier of this database system; null where that is not permitted.';
 
-create function ${s}.outcome(xid text, place text) returns text
+create function ${s}.place() returns text language plpgsql as $function$
+begin
+  if pg_catalog.current_setting('server_version_num')::integer operator(pg_catalog.>=) 150000 then
+    return pg_catalog.format('%s %s',
+      pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 1, 8),
+      extract(epoch from pg_catalog.pg_stat_get_bgwriter_stat_reset_time()));
+  end if;
+  return (select pg_catalog.format('%s %s %s', c.timeline_id, c.checkpoint_lsn, y.system_identifier)
+    from pg_catalog.pg_control_checkpoint() c, pg_catalog.pg_control_system() y);
+exception when others then
+  -- Nor this. Then nothing can be proved, and the outcome stays unknown.
+  return null;
+end $function$;
+comment on function ${s}.place() is 'Internal. In which life of which server a transaction is; null where that cannot be told.';
+
+create function ${s}.outcome(xid text, place text, system text default null) returns text
 language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
   -- Before the status: what changes later cannot have made it wrong.
-  place_now text := ${s}.place();
+  place_now constant text := ${s}.place();
+  is_same constant boolean := coalesce(place = place_now and place <> '', false);
   status text;
 begin
-  if xid is null or coalesce(split_part(place, ' ', 1), '') = ''
-    or (split_part(place, ' ', 1), split_part(place, ' ', 2))
-      is distinct from (split_part(place_now, ' ', 1), split_part(place_now, ' ', 2)) then
+  if not is_same and (
+    split_part(place, ' ', 1) is distinct from split_part(place_now, ' ', 1)
+    or coalesce(nullif(split_part(place, ' ', 3), ''), system, '') is distinct from ${s}.system()
+  ) then
     return 'unknown';
   end if;
   begin
     status := pg_xact_status(xid::xid8);
   exception when invalid_parameter_value then
     -- In the future: a crash has forgotten it.
-    return 'aborted';
+    status := 'aborted';
   end;
-  if status = 'committed' and split_part(place, ' ', 3) <> split_part(place_now, ' ', 3)
-    and (split_part(place, ' ', 4) = '' or split_part(place, ' ', 4) <> split_part(place_now, ' ', 4)) then
-    return 'unknown';
-  end if;
-  return coalesce(status, 'unknown');
+  return case when status = 'committed' and not is_same then 'unknown' else coalesce(status, 'unknown') end;
 end $function$;
-comment on function ${s}.outcome(text, text) is 'committed, aborted, in progress or unknown, for pg_current_xact_id() and place() of that transaction.';
+comment on function ${s}.outcome(text, text, text) is 'committed, aborted, in progress or unknown, for pg_current_xact_id(), place() and system() of that transaction.';
 `;
