@@ -33,11 +33,17 @@ const LATE = 0.75;
 /** So often a waiting write looks whether its connection is another by now, in milliseconds. ioredis need not say so. */
 const LOOK_MS = 200;
 
+/** The states of an ioredis client in which it has no connection and is not making one. */
+const OFFLINE: ReadonlySet<string> = new Set(['wait', 'reconnecting', 'disconnecting', 'close', 'end']);
+
 /** The calls of a fence over the user's client. Each settles by its deadline, and none rejects. */
 export class FenceCalls {
   readonly #send: Send;
   /** The connections there are; others after a reconnection. */
   readonly #connections: () => readonly unknown[];
+  /** Whether the client sends nothing before it has another connection, and whether it will never have one. */
+  readonly #isOffline: () => boolean;
+  readonly #isClosed: () => boolean;
   /** It sends again by itself, in an order of its own. */
   readonly #isCluster: boolean;
   readonly #clock: Clock;
@@ -46,6 +52,8 @@ export class FenceCalls {
   constructor(client: IoredisClient | NodeRedisClient, clock: Clock) {
     this.#send = senderOf(client);
     this.#connections = () => connectionsOf(client);
+    this.#isOffline = () => isIoredis(client) && OFFLINE.has(client.status);
+    this.#isClosed = () => (isIoredis(client) ? client.status === 'end' : !client.isOpen);
     this.#isCluster = isIoredis(client) && client.isCluster === true;
     this.#clock = clock;
     this.#deadlines = new Deadlines(clock);
@@ -60,13 +68,15 @@ export class FenceCalls {
       };
       this.#deadlines.put(due, timeoutMs);
       const connections = this.#connections();
+      const wasOffline = this.#isOffline();
       // What ioredis sent once more after a reconnection may have been carried out the first time.
       const mayBeSecond = (): boolean => this.#haveChanged(connections);
       const failed = (error: unknown): void => {
         this.#deadlines.remove(due);
         const said = error instanceof Error ? error.message : String(error);
         const detail = isErrorReply(error) ? `${called.name} was refused: ${said}` : `was lost: ${said}`;
-        const isRefused = isUncompiled(error) || (!mayBeSecond() && (isUnsent(error) || isRefusal(error)));
+        const isUnsentNow = isUnsent(error) || (wasOffline && said === 'Connection is closed.');
+        const isRefused = isUncompiled(error) || (!mayBeSecond() && (isUnsentNow || isRefusal(error)));
         silent({ detail, cause: withoutCommand(error), isRefused });
       };
       const answered = (reply: unknown): void => {
@@ -87,20 +97,26 @@ export class FenceCalls {
     return new Promise((resolve) => {
       let silence: Silence = { kind: 'silence', detail: `no answer to ${called.name} in time`, isRefused: false };
       let isAsked = false;
-      const ask = (leftMs: number): void => {
+      const leftMs = (): number => timeoutMs - (this.#clock.monotonicMs() - beganMs);
+      const ask = async (): Promise<void> => {
         if (isAsked) return;
         isAsked = true;
-        void this.run(settleScript, settleArgs, Math.max(1, leftMs)).then((answer) =>
-          resolve(answer.kind === 'reply' ? { kind: 'settled', reply: answer.reply, silence } : silence),
-        );
+        while (leftMs() > 0) {
+          const answer = await this.run(settleScript, settleArgs, leftMs());
+          if (answer.kind === 'reply') resolve({ kind: 'settled', reply: answer.reply, silence });
+          if (answer.kind === 'reply' || this.#isClosed()) break;
+          // The question was lost as well.
+          const waitMs = Math.min(LOOK_MS, leftMs());
+          await new Promise<void>((again) => this.#deadlines.put({ slot: -1, expire: again }, waitMs));
+        }
+        resolve(silence);
       };
       const look: Due = {
         slot: -1,
         expire: () => {
-          const spentMs = this.#clock.monotonicMs() - beganMs;
-          if (spentMs >= timeoutMs * LATE || (!this.#isCluster && this.#haveChanged(connections)))
-            ask(timeoutMs - spentMs);
-          else this.#deadlines.put(look, Math.min(LOOK_MS, timeoutMs * LATE - spentMs));
+          const lateMs = leftMs() - timeoutMs * (1 - LATE);
+          if (lateMs <= 0 || (!this.#isCluster && this.#haveChanged(connections))) void ask();
+          else this.#deadlines.put(look, Math.min(LOOK_MS, lateMs));
         },
       };
       this.#deadlines.put(look, Math.min(LOOK_MS, timeoutMs * LATE));
@@ -111,7 +127,7 @@ export class FenceCalls {
           return;
         }
         silence = answer;
-        ask(timeoutMs - (this.#clock.monotonicMs() - beganMs));
+        void ask();
       });
     });
   }

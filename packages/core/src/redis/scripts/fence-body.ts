@@ -27,13 +27,9 @@ local body = function(refusal, note)
 const after = `
 end
 local isDone, reply = pcall(body)
-local said = not isDone and reply
-if isDone and type(reply) == 'table' and reply.err then said = reply end
-if not said then return { 'done', reply } end
+if isDone and not (type(reply) == 'table' and reply.err) then return { 'done', reply } end
 note('f1')
-if type(said) ~= 'table' then return { 'failed', tostring(said) } end
-local text = tostring(said.err or said)
-return { 'failed', said.line and 'user_script:' .. said.line .. ': ' .. text or text }
+return { 'failed', tostring(type(reply) == 'table' and reply.err or reply) }
 `;
 
 /** Lines of the script before the first of the body. */

@@ -8,11 +8,13 @@
  */
 function storedWith(more: string): string {
   return `
-local kind = redis.call('TYPE', KEYS[1]).ok
-if kind ~= 'none' and kind ~= 'hash' then return { 'foreign', kind } end
-local stored = redis.call('HMGET', KEYS[1], 'token', 'lease_id'${more})
+local stored = redis.pcall('HMGET', KEYS[1], 'token', 'lease_id'${more})
+if stored.err and string.sub(stored.err, 1, 9) ~= 'WRONGTYPE' then return stored end
 local highest, admitted = tonumber(stored[1] or ''), stored[2] or ''
-if kind == 'hash' and not highest then return { 'foreign', kind } end
+if not highest then
+  local kind = redis.call('TYPE', KEYS[1]).ok
+  if kind ~= 'none' then return { 'foreign', kind } end
+end
 `;
 }
 
@@ -20,8 +22,10 @@ export const STORED: string = storedWith('');
 
 export const RANGE: string = `
 local token = tonumber(ARGV[1])
-local time = redis.call('TIME')
-if token > time[1] * 1000000 + time[2] + 86400000000 then return { 'range' } end
+if highest ~= token then
+  local time = redis.call('TIME')
+  if token > time[1] * 1000000 + time[2] + 86400000000 then return { 'range' } end
+end
 `;
 
 const CHECK = `${RANGE}
