@@ -1,7 +1,12 @@
 import { defineConfig } from 'vitest/config';
 
+import { bullmqOf, others } from './test/bullmq-matrix/versions.mjs';
+
 // Tests run the TypeScript sources: every export of a workspace package has the condition `@leasehold/source`.
 const conditions = ['@leasehold/source'];
+
+// `npm run matrix` sets it.
+const { alias, env } = bullmqOf(process.env['LEASEHOLD_BULLMQ']);
 
 const shared = {
   environment: 'node',
@@ -10,16 +15,36 @@ const shared = {
   hookTimeout: 60_000,
 } as const;
 
+/** The rest of the adapter's tests is run by `npm run matrix`. */
+const otherBullmqs = others.map((version) => {
+  const { alias, env } = bullmqOf(version);
+  return {
+    resolve: { conditions, alias },
+    ssr: { resolve: { conditions } },
+    test: {
+      ...shared,
+      env,
+      name: `bullmq-${version}`, // what must be so in every version that we promise
+      include: ['test/e2e/bullmq.test.ts', 'test/bullmq-matrix/*.test.ts'],
+      globalSetup: ['test/bullmq-matrix/global-setup.ts'],
+      setupFiles: ['test/support/setup.ts'],
+      maxWorkers: 3, // as the group that it is in
+      sequence: { groupOrder: 2 },
+    },
+  };
+});
+
 const sideBySide = ['test/{conformance,postgres,http,conditional,recipes}/**/*.test.ts'];
 
 export default defineConfig({
   test: {
     projects: [
       {
-        resolve: { conditions },
+        resolve: { conditions, alias },
         ssr: { resolve: { conditions } },
         test: {
           ...shared,
+          env,
           name: 'unit', // no service
           include: ['packages/*/test/**/*.test.ts'],
           // Their clock stands still, so they may share the cores.
@@ -28,10 +53,11 @@ export default defineConfig({
         },
       },
       {
-        resolve: { conditions },
+        resolve: { conditions, alias },
         ssr: { resolve: { conditions } },
         test: {
           ...shared,
+          env,
           name: 'services', // one private Redis and one private PostgreSQL, shared by all files
           include: ['test/**/*.test.ts'],
           exclude: [...sideBySide, 'test/packaging/**', '**/node_modules/**'],
@@ -53,6 +79,7 @@ export default defineConfig({
           sequence: { groupOrder: 2 },
         },
       },
+      ...otherBullmqs,
       {
         resolve: { conditions },
         ssr: { resolve: { conditions } },
