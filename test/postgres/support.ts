@@ -114,7 +114,7 @@ const overPg: Kind<pg.Pool> = {
 
 const overPostgresJs: Kind<postgres.Sql> = {
   // Without prepared statements, so that the proxy can read what is sent.
-  open: (url) => connectPostgresJs(url, { prepare: false }),
+  open: (url) => connectPostgresJs(url, { prepare: false, backoff: () => 0 }),
   append: (tx, resource, entry) => tx`insert into log (resource, entry) values (${resource}, ${entry})`,
   async count(tx, resource) {
     await tx`select pg_advisory_xact_lock(hashtext(${resource}))`;
@@ -163,7 +163,8 @@ async function subjectOver<Client extends PostgresClient>(
       let hasStopped = (): void => {};
       const standsStill = new Promise<void>((resolve) => (hasStopped = resolve));
       let letGo = (): void => {};
-      const end = new Promise<void>((resolve) => (letGo = resolve));
+      // It throws, so that nobody asks what became of its COMMIT.
+      const end = new Promise<void>((_, reject) => (letGo = () => reject(new Error('gone'))));
       const write = stopped
         .write(grant, async (tx) => {
           await kind.append(tx, grant.resource, entry);
