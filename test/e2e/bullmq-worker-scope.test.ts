@@ -160,14 +160,13 @@ describe('what BullMQ lets through', () => {
       made.on('elected', (its) => (lease = its));
       return made;
     });
-    const active = emitted(worker, 'active');
     await fetched;
     const steppedDown = emitted(worker, 'steppedDown');
     const paused = how === 'paused' ? worker.pause() : usurp(lease as Lease);
     await steppedDown;
     const startedBy = started.length;
-    // It has come through.
-    await active;
+    // It comes through. Not every BullMQ says `active` of a job that it got with the end of another.
+    await expect.poll(async () => (await bench.stored(jobs[1] as Job)).attemptsStarted).toBeGreaterThan(0);
     if (how === 'paused') {
       await paused;
       expect(started).toHaveLength(1);
@@ -221,7 +220,7 @@ describe('stepping down', () => {
     await rested;
     expect(active).toBe(3);
     expect(lost).toHaveLength(3);
-    expect(await bench.queue.getJobCounts('waiting', 'delayed', 'active')).toEqual({
+    expect(await bench.queue.getJobCounts('waiting', 'delayed', 'active')).toMatchObject({
       waiting: 9,
       delayed: 3,
       active: 0,
