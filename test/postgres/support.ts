@@ -35,7 +35,7 @@ export function connectPool(url: string, options: pg.PoolConfig = {}): pg.Pool &
 
 export function connectPostgresJs(url: string, options: postgres.Options<{}> = {}): postgres.Sql & AsyncDisposable {
   const sql = postgres(url, { onnotice: () => {}, ...options });
-  return Object.assign(sql, { [Symbol.asyncDispose]: () => sql.end({ timeout: 1 }) });
+  return Object.assign(sql, { [Symbol.asyncDispose]: () => sql.end({ timeout: 0 }) });
 }
 
 /**
@@ -121,7 +121,7 @@ const overPostgresJs: Kind<postgres.Sql> = {
     const [row] = await tx<{ n: number }[]>`select count(*)::int as n from log where resource = ${resource}`;
     return row!.n;
   },
-  end: (sql) => sql.end({ timeout: 1 }),
+  end: (sql) => sql.end({ timeout: 0 }),
 };
 
 /** How long the subjects let an owner stand still in its transaction. Milliseconds. */
