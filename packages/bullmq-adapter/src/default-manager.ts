@@ -15,6 +15,9 @@ export interface SharedManager {
 /** For what the manager itself has under way. */
 const LAST_CALLS_MS = 2000;
 
+/** Of node-postgres; ioredis says `username` and `db`. */
+const POSTGRES_OPTIONS = ['connectionString', 'database', 'user'] as const;
+
 const shared = new WeakMap<object, Shared>();
 
 /**
@@ -45,18 +48,23 @@ async function leave(connection: object, its: Shared, force: boolean): Promise<v
   await its.manager.close({ grace: force ? 0 : LAST_CALLS_MS, abandonAfter: 0 });
 }
 
+/** Refuses what `redisStore` would take for options of ioredis. */
 function checkConnection(connection: unknown): asserts connection is Readonly<Record<string, unknown>> {
-  const isObject = typeof connection === 'object' && connection !== null;
-  // Pools and options of PostgreSQL; clients other than ioredis, which would be taken for options.
-  const isOther =
-    isObject &&
-    ('query' in connection ||
-      'connectionString' in connection ||
-      ('duplicate' in connection && !('call' in connection)));
-  if (isObject && !isOther) return;
-  throw new ConfigError(
+  if (typeof connection !== 'object' || connection === null) throw missing('is no Redis client and no options for one');
+  const its = connection as Readonly<Record<string, unknown>>;
+  const has = (...methods: readonly string[]): boolean => methods.every((name) => typeof its[name] === 'function');
+  if (has('runCommand')) throw missing('is a client that was wrapped for BullMQ (the client itself would do)');
+  if (has('duplicate')) {
+    if (!has('call') && !has('sendCommand', 'destroy')) throw missing('is a client of neither ioredis nor node-redis');
+  } else if (has('query') || POSTGRES_OPTIONS.some((name) => name in connection)) {
+    throw missing('is one to PostgreSQL');
+  }
+}
+
+function missing(because: string): ConfigError {
+  return new ConfigError(
     'lease.manager',
-    'is missing, and the connection of this worker is neither an ioredis client nor options for one; pass a LeaseManager',
+    `is missing, and none can be made from the connection of this worker, which ${because}; pass a LeaseManager`,
   );
 }
 

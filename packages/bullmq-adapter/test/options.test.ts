@@ -64,7 +64,9 @@ describe('options of a LeasedWorker', () => {
     ['a PostgreSQL pool', { query: () => {}, totalCount: 0 }],
     ['options for PostgreSQL', { connectionString: 'postgres://localhost' }],
     ['a URL', 'postgres://localhost'],
+    ['other options for PostgreSQL', { host: 'localhost', user: 'jobs', database: 'jobs' }],
     ['a client of another kind', { connect() {}, duplicate() {}, sendCommand() {}, isOpen: false }],
+    ['a client that was wrapped for BullMQ', { connect() {}, duplicate() {}, call() {}, on() {}, runCommand() {} }],
   ])('needs a manager beside %s', (_, other) => {
     expect(make({ lease: { resource: 'reports' }, connection: other })).toThrow(
       expect.objectContaining({ code: 'CONFIG', option: 'lease.manager' }),
