@@ -233,7 +233,7 @@ describe('stepping down', () => {
 
   test('and being elected again, ten times: jobs keep flowing', async () => {
     await using bench = new Bench(redisUrl);
-    await using raw = await connectRedis(redisUrl);
+    let lease: Lease | undefined;
     const worker = bench.worker(
       new LeasedWorker(bench.name, (job) => job.lease.fencingToken, {
         connection: bench.connection,
@@ -241,12 +241,13 @@ describe('stepping down', () => {
         lease: { resource: 'payments', scope: 'worker', manager: bench.manager({ ttl: 1000 }) },
       }),
     );
+    worker.on('elected', (its) => (lease = its));
     await once(worker, 'elected');
     const tokens: number[] = [];
     for (let n = 0; n < 10; n++) {
       const elected = once(worker, 'elected');
       if (n % 2 === 0) {
-        await raw.del(`${bench.prefix}:{payments}`);
+        usurp(lease as Lease);
       } else {
         await worker.pause();
         expect(worker.isPaused()).toBe(true);
@@ -434,4 +435,78 @@ describe('when a server is down', () => {
     expect(terms).toHaveLength(1);
     expect(bench.failures).toEqual([]);
   });
+
+  test.each([
+    'that of both',
+    'that of both is not down but silent',
+    'that of the queue, while the one in office is told to step down',
+  ] as const)('%s: jobs go on when it is back', async (which) => {
+    await using jobs = await startRedis({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] });
+    await using bench = new Bench(jobs.url);
+    bench.queue.on('error', () => {});
+    const isOfBoth = which.startsWith('that of both');
+    const manager = bench.manager({ ttl: 1000 }, isOfBoth ? jobs.url : redisUrl);
+    const begun = new Gate();
+    let runs = 0;
+    const worker = bench.worker(
+      new LeasedWorker(
+        bench.name,
+        async (job, _token, signal) => {
+          if (++runs > 1) return job.lease.fencingToken;
+          begun.open();
+          throw await aborted(signal);
+        },
+        {
+          connection: bench.connection,
+          concurrency: 2,
+          lockDuration: 1000,
+          stalledInterval: 500,
+          lease: { resource: 'payments', scope: 'worker', manager },
+        },
+      ),
+    );
+    const tokens: number[] = [];
+    worker.on('elected', (lease) => tokens.push(lease.fencingToken));
+    const steppedDown = emitted(worker, 'steppedDown');
+    const completed = emitted(worker, 'completed');
+    const job = await bench.add({}, { attempts: 1 });
+    await begun.opened;
+    const isSilent = which.endsWith('silent');
+    await (isSilent ? jobs.pause() : jobs.kill());
+    if (!isOfBoth) await manager.revoke('payments');
+    await steppedDown;
+    await (isSilent ? jobs.resume() : jobs.restart());
+    expect((await completed)[0]?.[1]).toBe(tokens.at(-1));
+    expect(await bench.stored(job)).toMatchObject({ attemptsMade: 1 });
+    expect(tokens).toHaveLength(2);
+    expect(bench.failures).toEqual([]);
+  });
+
+  // Half of its time is that of a patience that must run out.
+  if (process.env['LEASEHOLD_LONG'] === '1') {
+    test('that of the queue: the worker closes all the same, gives its lease back, and lets the process end', async () => {
+      await using jobs = await startRedis();
+      await using bench = new Bench(jobs.url);
+      bench.queue.on('error', () => {});
+      const manager = bench.manager({ ttl: 5000 }, redisUrl);
+      await using child = startChild(new URL('fixtures/bullmq-scope-worker.ts', import.meta.url), {
+        env: {
+          REDIS_URL: redisUrl,
+          JOBS_URL: jobs.url,
+          QUEUE: bench.name,
+          PREFIX: bench.prefix,
+          TTL_MS: '5000',
+        },
+      });
+      await bench.add({ workMs: 60_000 });
+      await expect.poll(() => child.unread.some(({ kind }) => kind === 'first'), { timeout: 10_000 }).toBe(true);
+      await jobs.kill();
+      const from = performance.now();
+      child.send('do', { op: 'end' });
+      await expect.poll(async () => (await manager.inspect('payments'))?.state, { timeout: 5000 }).toBe('free');
+      expect(await child.exit).toEqual({ code: 0, signal: null });
+      expect(performance.now() - from).toBeLessThan(12_000);
+      await jobs.restart();
+    });
+  }
 });

@@ -1,14 +1,16 @@
+import { setMaxListeners } from 'node:events';
 import { RunCancelledError, type CancelReason, type Lease, type LeaseManager } from '@leasehold/core';
 import { Election } from './election.ts';
+import type { Engine } from './engine.ts';
 import type { LeaseSettings } from './options.ts';
-import { pause } from './pause.ts';
+import { pause, settlesWithin } from './pause.ts';
 import { Term, type TermEnd } from './term.ts';
 import { asError } from './thrown.ts';
 
 /** Between a term that BullMQ ended and the next one. */
 const FAILED_PAUSE_MS = 1000;
 /** How long `close` waits for BullMQ to come to rest, whose store may be out of reach. */
-const REST_MS = 5000;
+const REST_MS = 2000;
 
 /** Told of the terms. Must not throw. */
 export interface TermObserver {
@@ -16,17 +18,6 @@ export interface TermObserver {
   steppedDown(lease: Lease, reason: TermEnd): void;
   /** Something failed, and nobody else hears of it. */
   failed(error: Error): void;
-}
-
-/** BullMQ's own worker. */
-export interface Engine {
-  /** Fetches jobs until it is paused or closed; resolves then. */
-  run(): Promise<void>;
-  /** Fetches no more from this very call on, though what it has asked for may still arrive; resolves when all jobs have ended. */
-  pause(): Promise<void>;
-  isPaused(): boolean;
-  /** Undoes `pause`, and runs. */
-  resume(): Promise<void>;
 }
 
 /**
@@ -61,6 +52,8 @@ export class Candidate {
     this.#resource = settings.resource as string;
     this.#observer = observer;
     this.#engine = engine;
+    // One for each job that is being put back.
+    setMaxListeners(0, this.closing);
     this.#election = new Election(manager, this.#resource, settings.acquire, (error) => observer.failed(error));
   }
 
@@ -202,29 +195,15 @@ export class Candidate {
     const term = this.#term;
     if (term?.end !== undefined) {
       const graceMs = force ? 0 : this.#settings.graceMs;
-      if (!(await isWithin(term.whenQuiet, graceMs))) {
+      if (!(await settlesWithin(term.whenQuiet, graceMs))) {
         term.abort(term.end);
         // For those who look at the signal of the lease.
         this.#controller.abort(term.end);
-        if (force && !(await isWithin(term.whenQuiet, 0))) term.giveUp();
+        if (force && !(await settlesWithin(term.whenQuiet, 0))) term.giveUp();
       }
       await term.whenQuiet;
     }
-    // BullMQ must have come to rest before it is closed: it would open a connection afterwards.
-    await isWithin(this.#round, REST_MS);
-  }
-}
-
-/** Whether it settles in this time. */
-async function isWithin(promise: Promise<unknown> | undefined, forMs: number): Promise<boolean> {
-  if (forMs === Infinity) return promise?.then(() => true) ?? true;
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>(
-    (resolve) => (timer = setTimeout(() => resolve(false), Math.min(forMs, 2 ** 31 - 1))),
-  );
-  try {
-    return await Promise.race([Promise.resolve(promise).then(() => true), late]);
-  } finally {
-    clearTimeout(timer);
+    // BullMQ must have come to rest before it is closed, or its pause opens a connection afterwards.
+    await settlesWithin(Promise.resolve(this.#round), REST_MS);
   }
 }

@@ -27,7 +27,13 @@ export async function windDown(
     part.close?.(true).catch(() => {});
     part.disconnect?.().catch(() => {});
   }
-  await settlesWithin(closed, LAST_MS);
+  if (await settlesWithin(closed, LAST_MS)) return;
+  // It waits for a connection that will not come. Its timer would keep the process alive.
+  await (worker as unknown as { readonly lockManager?: LockManager }).lockManager?.close?.();
+}
+
+interface LockManager {
+  close?(): Promise<void>;
 }
 
 interface Closable {

@@ -1,9 +1,10 @@
 import { setMaxListeners } from 'node:events';
 import { ConfigError, type LeaseManager } from '@leasehold/core';
 import type { Job, Worker, WorkerOptions } from 'bullmq';
-import type { Candidate, Engine } from './candidate.ts';
+import type { Candidate } from './candidate.ts';
 import { windDown } from './closing.ts';
 import { shareManager } from './default-manager.ts';
+import { isBetweenConnections, type Engine } from './engine.ts';
 import { parseLeaseOptions, type LeasedProcessor, type LeasedWorkerOptions, type LeaseSettings } from './options.ts';
 import { Runs } from './run.ts';
 import type { JobRunner } from './runner.ts';
@@ -150,7 +151,8 @@ export function withLease<Base extends WorkerClass>(
     #engine(): Engine {
       return {
         run: () => super.run(),
-        pause: () => super.pause(),
+        // Without waiting, where it could not end BullMQ's wait for jobs; that ends by itself when there is a connection.
+        pause: () => super.pause(isBetweenConnections(this)),
         isPaused: () => super.isPaused(),
         resume: () => {
           // BullMQ's resume would call our run, and drop what comes of it.
@@ -164,10 +166,10 @@ export function withLease<Base extends WorkerClass>(
     async #close(force: boolean): Promise<void> {
       const close = (): Promise<void> => super.close(force);
       try {
-        // With scope `worker` the lease is given back first.
-        if (this.#candidate !== undefined) await this.#candidate.close(force).then(close);
-        else if (force) await close();
-        else await windDown(this, this.#runner, this.#graceMs, close());
+        // With scope `worker` the jobs are ended, and the lease is given back, before BullMQ hears of it.
+        if (this.#candidate !== undefined) await this.#candidate.close(force);
+        if (force) await close();
+        else await windDown(this, this.#runner, this.#candidate === undefined ? this.#graceMs : 0, close());
       } finally {
         await this.#leaveManager(force);
       }

@@ -1,6 +1,7 @@
 import { RunCancelledError, type LeaseManager } from '@leasehold/core';
 import { DelayedError, type Job } from 'bullmq';
-import { Candidate, type Engine, type TermObserver } from './candidate.ts';
+import { Candidate, type TermObserver } from './candidate.ts';
+import type { Engine } from './engine.ts';
 import { JobRun } from './job-run.ts';
 import { LiveRuns } from './live-runs.ts';
 import { Losses } from './losses.ts';
@@ -39,12 +40,13 @@ export class WorkerScope implements JobRunner {
   async run<R>(job: Job, token: string, outer: AbortSignal | undefined, body: Body<R>): Promise<R> {
     const run = new JobRun(job, token, outer, body, this.#settings.abandonAfterMs);
     const earlier = this.#live.enter(run);
+    const { closing } = this.candidate;
     try {
       const value = await this.#runUnderTerm(run, earlier);
-      if (await run.isDisowned()) throw new DelayedError();
+      if (await run.isDisowned(closing)) throw new DelayedError();
       return value;
     } catch (error) {
-      if (propertyOf(error, 'name') !== 'DelayedError' && (await run.isDisowned())) throw new DelayedError();
+      if (propertyOf(error, 'name') !== 'DelayedError' && (await run.isDisowned(closing))) throw new DelayedError();
       throw asError(error);
     } finally {
       this.#live.leave(run);

@@ -1,6 +1,7 @@
 import { LeaseManager, MemoryLeaseStore } from '@leasehold/core';
 import { FaultyStore, ManualClock } from '@leasehold/core/testing';
-import type { Engine, TermObserver } from '../src/candidate.ts';
+import type { TermObserver } from '../src/candidate.ts';
+import type { Engine } from '../src/engine.ts';
 import { parseLeaseOptions, type LeaseOptions } from '../src/options.ts';
 import type { Body, RunObserver } from '../src/runner.ts';
 import { WorkerScope } from '../src/worker-scope.ts';
