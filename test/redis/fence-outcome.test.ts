@@ -261,6 +261,40 @@ describe.each(Object.entries(libraries))('over %s', (library, connect) => {
   });
 });
 
+test('a client that neither answers nor sends again is not waited for until it is too late', async () => {
+  const client = await connectRedis(proxy.redisUrl, { autoResendUnfulfilledCommands: false });
+  open.push({ close: () => client.disconnect() });
+  const fence = redisFence(client, { timeout: '60s' });
+  const grant = nextGrant();
+  await fence.write(grant, push('before'));
+  const lost = proxy.loseNextReply('evalsha');
+  const reply = await fence.write(grant, push('in doubt'));
+  await lost;
+  expect(() => reply.value).toThrow(/it was written, but its reply is lost/);
+  expect(await entries()).toEqual(['before', 'in doubt']);
+});
+
+test('what was carried out, and is refused when it is sent again, is not said to be not written', async () => {
+  await using promoted = await startRedis();
+  await using between = await TcpProxy.start(promoted);
+  await using raw = await connectRedis(promoted.url);
+  const client = (await libraries['ioredis']?.(between.redisUrl)) as Redis;
+  const fence = redisFence(client, { timeout: '1s' });
+  const grant = nextGrant();
+  await fence.write(grant, push('before'));
+  const lost = between.loseNextReply('evalsha');
+  const write = failing(fence.write(grant, push('in doubt')));
+  await lost;
+  between.refuse();
+  // The client comes back to a server that is no primary any more.
+  await raw.replicaof('127.0.0.1', '1');
+  between.pass();
+  const { error } = await write;
+  expect(error).toMatchObject({ code: 'FENCE_UNAVAILABLE', outcome: 'unknown' });
+  expect(error.message).toContain('READONLY');
+  expect(await raw.lrange(log, 0, -1)).toEqual(['before', 'in doubt']);
+});
+
 test('a client that sends again writes twice; without the fence, that is', async () => {
   const client = (await libraries['ioredis']?.(proxy.redisUrl)) as Redis;
   const lost = proxy.loseNextReply('rpush');

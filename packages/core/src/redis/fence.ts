@@ -182,7 +182,6 @@ export class RedisFence implements Fence<RedisTx> {
    * answer was lost, `FenceUnavailableError` has outcome `written`, `not-written` or `unknown`.
    */
   async eval<T = unknown>(grant: Grant | Holding, body: string, options: RedisEvalOptions = {}): Promise<T> {
-    grantForWrite(this, grant);
     refuseUnknown(options, ['keys', 'args']);
     const called = this.#bodies.scriptOf(body);
     const keys = wordsOf('keys', 'a key', checkedList('keys', options.keys ?? []));
