@@ -11,7 +11,7 @@ import { services } from './services/binaries.mjs';
 import { guardedFolder } from './services/guard.mjs';
 import { ensure } from './services/obtain.mjs';
 
-const files = ['packages/bullmq-adapter/test/', 'test/e2e/bullmq', 'test/bullmq-matrix/', 'test/nest/'];
+const files = ['packages/bullmq-adapter/test/', 'test/e2e/bullmq', 'test/bullmq-matrix/'];
 const vitest = join(root, 'node_modules/vitest/vitest.mjs');
 
 await command(async (stopping) => {
