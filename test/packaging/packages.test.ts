@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { root } from '../../scripts/lib/prepare.mjs';
 import { thisMachine } from '../../scripts/services/machine.mjs';
+import { others } from '../bullmq-matrix/versions.mjs';
 import { uniqueName } from '../support/redis-client.ts';
 import { startRedis, type RedisServer } from '../support/redis-server.ts';
 import { nodes, testOnNode } from './nodes.ts';
@@ -133,5 +134,18 @@ describe.each(typescripts)('with TypeScript %s', (version) => {
       ),
     );
     for (const paths of checked) expect(paths).toEqual(expect.arrayContaining(entryPoints));
+  });
+});
+
+describe.each(others)('with BullMQ %s', (bullmq) => {
+  test('the same program compiles, and makes the same mistakes', { timeout: 60_000 }, async () => {
+    const [, checked = []] = await Promise.all(
+      (['5.4', '7.0'] as const).map((version) =>
+        checkTypes(version, 'nodenext', packed.project, ['consumer.ts'], bullmq),
+      ),
+    );
+    // The newest compiler checks those of BullMQ as well.
+    const folders = checked.flatMap((path) => path.match(/\/bullmq@([\d.]+)/)?.[1] ?? []);
+    expect(new Set(folders)).toEqual(new Set([bullmq]));
   });
 });

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { typesOf } from '../bullmq-matrix/versions.mjs';
 import { newestNode } from './nodes.ts';
 import { run } from './pack.ts';
 
@@ -12,16 +13,18 @@ export const typescripts = ['5.4', '5.7', '5.9', '6.0', '7.0'] as const;
 const modules = { nodenext: 'nodenext', bundler: 'esnext' } as const;
 
 /**
- * Checks these files of a project, and our declarations that they use, as strictly as the compiler can. Gives the paths of
- * all that was checked; throws with what the compiler says.
+ * Checks these files of a project, and our declarations that they use, as strictly as the compiler can; with another BullMQ
+ * than the one that the project has, if its version is given. Gives the paths of all that was checked; throws with what the
+ * compiler says.
  */
 export async function checkTypes(
   version: (typeof typescripts)[number],
   resolution: keyof typeof modules,
   project: string,
   files: readonly string[],
+  bullmq?: string,
 ): Promise<readonly string[]> {
-  const config = join(project, `tsconfig.${version}.${resolution}.json`);
+  const config = join(project, `tsconfig.${version}.${resolution}.${bullmq ?? 'installed'}.json`);
   const compilerOptions = {
     strict: true,
     exactOptionalPropertyTypes: true,
@@ -33,6 +36,7 @@ export async function checkTypes(
     types: ['node'],
     module: modules[resolution],
     moduleResolution: resolution,
+    ...(bullmq !== undefined && { paths: { bullmq: [typesOf(bullmq)] } }),
   };
   writeFileSync(config, JSON.stringify({ compilerOptions, files }));
   const compiler = fileURLToPath(new URL(`node_modules/typescript-${version}`, import.meta.url));
