@@ -325,6 +325,8 @@ describe('closing', () => {
           lease: { resource: 'payments', scope: 'worker', manager },
         }),
       );
+      // BullMQ 5 cannot close by force while it connects.
+      await worker.waitUntilReady();
       await expect.poll(async () => (await manager.inspect('payments'))?.waiting).toBe(1);
       await Promise.all([worker.close(force), worker.close()]);
       await expect.poll(async () => (await manager.inspect('payments'))?.waiting).toBe(0);
