@@ -3,7 +3,7 @@ import { postgresFence, type PostgresFence, type PostgresFenceOptions } from '@l
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
 
-import { connectPool, connectPostgresJs, createSite, grantFor, isBlocked, type Site } from './support.ts';
+import { connectPool, createSite, grantFor, isBlocked, type Site } from './support.ts';
 
 let site: Site;
 let pool: pg.Pool;
@@ -232,80 +232,6 @@ describe('the session of a transaction', () => {
     });
     await small.seal(later.resource, later.fencingToken);
     expect(await small.highest(later.resource)).toEqual({ fencingToken: later.fencingToken, leaseId: null });
-  });
-});
-
-describe('bodies', () => {
-  test('that swallow the error of a statement do not count as written', async () => {
-    const write = fence.write(grant, async (tx) => {
-      await append(tx, 'half');
-      await failure(tx.query('select 1/0'));
-    });
-    const error = await failure(write);
-    expect(error).toMatchObject({ code: 'FENCE_UNAVAILABLE', outcome: 'not-written' });
-    expect((error as Error).message).toContain('use a savepoint');
-    expect(await entries()).toEqual([]);
-  });
-
-  test('that use savepoints do', async () => {
-    await fence.write(grant, async (tx) => {
-      await tx.query('savepoint s');
-      await failure(tx.query('select 1/0'));
-      await tx.query('rollback to s');
-      await append(tx, 'whole');
-    });
-    expect(await entries()).toEqual(['whole']);
-  });
-
-  test.each(['commit', 'rollback', 'commit and chain; commit'])(
-    'that end the transaction themselves are told: %s',
-    async (end) => {
-      const write = fence.write(grant, (tx) => tx.query(end));
-      expect(await failure(write)).toMatchObject({ code: 'CONFIG', option: 'body' });
-    },
-  );
-
-  test('cannot give the client back while it is in a transaction', async () => {
-    const write = fence.write(grant, (tx) => tx.release());
-    expect(await failure(write)).toMatchObject({ code: 'CONFIG', option: 'tx.release' });
-    const client = await pool.connect();
-    client.release();
-  });
-
-  test('that are refused by another fence get its error, and their lease is not told', async () => {
-    const [older, newer] = [grantFor(), grantFor()];
-    await fence.activate({ ...newer, resource: older.resource });
-    const write = fence.write(grant, async (tx) => tx.query(fence.guardSql(older)));
-    expect(await failure(write)).toMatchObject({ code: 'LH001', detail: expect.stringContaining(older.resource) });
-  });
-
-  test('get a serialization failure as it is, and may write again', async () => {
-    const strict = postgresFence(pool, { isolation: 'repeatable read' });
-    await pool.query(`create table if not exists counters (name text primary key, n int)`);
-    await pool.query(`insert into counters values ($1, 0)`, [grant.resource]);
-    const add = async (tx: pg.ClientBase): Promise<void> => {
-      await tx.query('update counters set n = n + 1 where name = $1', [grant.resource]);
-    };
-    const write = strict.write(grant, async (tx) => {
-      await tx.query('select * from counters');
-      await fence.write(grant, add);
-      await add(tx);
-    });
-    expect(await failure(write)).toMatchObject({ code: '40001' });
-    await strict.write(grant, add);
-    expect((await pool.query('select n from counters where name = $1', [grant.resource])).rows).toEqual([{ n: 2 }]);
-  });
-
-  test('whose work fails at COMMIT get that error', async () => {
-    await pool.query(
-      `create table if not exists parts (id int primary key, whole int references parts deferrable initially deferred)`,
-    );
-    const orphan = 'insert into parts values (1, 99)';
-    expect(await failure(fence.write(grant, (tx) => tx.query(orphan)))).toMatchObject({ code: '23503' });
-    await using sql = connectPostgresJs(site.url);
-    const overSql = postgresFence(sql);
-    expect(await failure(overSql.write(grant, (tx) => tx.unsafe(orphan)))).toMatchObject({ code: '23503' });
-    expect((await pool.query('select * from parts')).rows).toEqual([]);
   });
 });
 

@@ -159,6 +159,7 @@ declare
   idle_before constant text := current_setting('idle_in_transaction_session_timeout');
   mine constant text := pg_current_xact_id()::text || ' ';
   mark constant text := encode(convert_to(resource, 'UTF8'), 'hex') || ' ';
+  server constant text := version();
   marks text;
   done text;
 begin
@@ -167,12 +168,13 @@ begin
     perform leasehold.check_grant(resource, token, lease_id, idle_ms, lock_ms);
   end if;
   -- An owner that is stopped in mid-transaction must not hold up its successor: only lowered, until the transaction ends.
-  if idle_before = '0' or idle_before::interval > make_interval(secs => idle_ms / 1000.0) then
+  -- A PGlite holds up nobody else's process, and stands still for ever when it is to end its only session.
+  if (idle_before = '0' or idle_before::interval > make_interval(secs => idle_ms / 1000.0)) and server not like '%emcc%' then
     done := set_config('idle_in_transaction_session_timeout', idle_ms::text, true);
   end if;
   -- Nor one that no longer reads what the server sends it: such a session is not idle. Over TCP, and on Linux alone, which
   -- gives up a connection whose window stays shut for so long.
-  if version() like '%linux%' and current_setting('tcp_user_timeout')::integer not between 1 and idle_ms then
+  if server like '%linux%' and current_setting('tcp_user_timeout')::integer not between 1 and idle_ms then
     done := set_config('tcp_user_timeout', idle_ms::text, true);
   end if;
   -- The usual case: this very grant. FOR SHARE lets the transactions of one grant run side by side, and makes a newer
@@ -201,6 +203,7 @@ declare
   idle_before constant text := current_setting('idle_in_transaction_session_timeout');
   mine constant text := pg_current_xact_id()::text || ' ';
   mark constant text := encode(convert_to(resource, 'UTF8'), 'hex') || ' ';
+  server constant text := version();
   marks text;
   done text;
 begin
@@ -209,12 +212,13 @@ begin
     perform leasehold.check_grant(resource, token, lease_id, idle_ms, lock_ms);
   end if;
   -- An owner that is stopped in mid-transaction must not hold up its successor: only lowered, until the transaction ends.
-  if idle_before = '0' or idle_before::interval > make_interval(secs => idle_ms / 1000.0) then
+  -- A PGlite holds up nobody else's process, and stands still for ever when it is to end its only session.
+  if (idle_before = '0' or idle_before::interval > make_interval(secs => idle_ms / 1000.0)) and server not like '%emcc%' then
     done := set_config('idle_in_transaction_session_timeout', idle_ms::text, true);
   end if;
   -- Nor one that no longer reads what the server sends it: such a session is not idle. Over TCP, and on Linux alone, which
   -- gives up a connection whose window stays shut for so long.
-  if version() like '%linux%' and current_setting('tcp_user_timeout')::integer not between 1 and idle_ms then
+  if server like '%linux%' and current_setting('tcp_user_timeout')::integer not between 1 and idle_ms then
     done := set_config('tcp_user_timeout', idle_ms::text, true);
   end if;
   -- The usual case: this very grant. FOR SHARE lets the transactions of one grant run side by side, and makes a newer

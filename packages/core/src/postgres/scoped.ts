@@ -1,6 +1,10 @@
 import type { Clock } from '../clock.ts';
 import { NoAnswer, within } from './deadline.ts';
 import type { Ended, Row, Work } from './driver.ts';
+import { sqlErrorOf } from './refusal.ts';
+
+/** SQLSTATE of a transaction that is aborted, as PGlite has it when COMMIT has rolled back. */
+const ABORTED = '25P02';
 
 /** A client that runs a function inside a transaction, and sends BEGIN, COMMIT and ROLLBACK itself. */
 export interface Scope<Tx> {
@@ -86,7 +90,9 @@ function judge<T>(
   const { ended, lost } = settled;
   if (ended.at === 'done') {
     if (lost !== undefined) return { at: 'lost', error: lost };
-    return failure === undefined ? ended : { at: 'commit', error: failure.error, value: ended.value };
+    if (failure === undefined) return ended;
+    const { error } = failure;
+    return sqlErrorOf(error)?.code === ABORTED ? { at: 'aborted', error } : { at: 'commit', error, value: ended.value };
   }
   // The body threw because its connection was gone if the transaction failed for such a reason of its own. An error of
   // some other connection is the body's own.
