@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { LeasedWorker, type LeasedJob, type LeaseOptions } from '@leasehold/bullmq';
+import { LeasedWorker, type LeasedJob, type LeasedWorkerOptions, type LeaseOptions } from '@leasehold/bullmq';
 import { currentLease, LeaseManager, type Lease } from '@leasehold/core';
 import { redisStore } from '@leasehold/core/redis';
 import { BullModule, getQueueToken, OnWorkerEvent, Processor, WorkerHost } from '@nestjs/bullmq';
@@ -55,8 +55,9 @@ class App implements AsyncDisposable {
 /** As `@Processor({ name, scope }, { concurrency: 3, lease })` above the class. */
 function decorate(processor: Type<WorkerHost>, name: string, lease: Partial<LeaseOptions>, scope?: Scope): void {
   const resource: LeaseOptions['resource'] = (job) => `${name}:${job.data.key}`;
-  const options = { concurrency: 3, lease: { resource, ...lease } };
-  Processor({ name, ...(scope !== undefined && { scope }) }, options)(processor);
+  // Nest's own type of these options knows no `lease`.
+  const options = { lease: { resource, ...lease } } as Partial<LeasedWorkerOptions>;
+  Processor({ name, ...(scope !== undefined && { scope }) }, { concurrency: 3, ...options })(processor);
 }
 
 describe('a processor of Nest', () => {
