@@ -23,17 +23,11 @@ export async function windDown(
   }
   if (await settlesWithin(closed, REST_MS)) return closed;
   for (const part of partsOf(worker)) {
-    // Both, because each waits for ever in another state of the connection.
+    // Both, because each waits for ever in another state of a connection.
     part.close?.(true).catch(() => {});
     part.disconnect?.().catch(() => {});
   }
-  if (await settlesWithin(closed, LAST_MS)) return;
-  // It waits for a connection that will not come. Its timer would keep the process alive.
-  await (worker as unknown as { readonly lockManager?: LockManager }).lockManager?.close?.();
-}
-
-interface LockManager {
-  close?(): Promise<void>;
+  await settlesWithin(closed, LAST_MS);
 }
 
 interface Closable {

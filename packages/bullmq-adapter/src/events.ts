@@ -12,10 +12,10 @@ export interface LeaseEvents {
   leaseAcquired: (job: LeasedJob) => void;
   /**
    * Somebody else has the job's resource, for `remainingMs` if nobody prolongs it; null if nobody has it but it is kept for
-   * another. The job is put back.
+   * another. What becomes of the job, `whenBusy` says; with `hold` nothing is said.
    */
   leaseBusy: (job: Job, holder: Holder | null, remainingMs: number) => void;
-  /** Once for each run that lost its lease. When the processor has settled, the job is put back. */
+  /** Once for each run that lost its lease. When the processor has settled, the job becomes what `whenLost` says. */
   leaseLost: (job: LeasedJob, error: LeaseLostError) => void;
   /**
    * The processor had not settled `abandonAfter` after its signal was aborted, with `reason`: its slot is free, its job is

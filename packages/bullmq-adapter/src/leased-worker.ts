@@ -23,9 +23,11 @@ const Base: LeasedWorkerBase = withLease(Worker) as LeasedWorkerBase;
  * });
  * ```
  *
- * A job whose resource is busy goes back to its queue (as `delayed`) without using an attempt, and so does a job whose
- * lease was lost, whatever its processor returned. There is no order among the jobs of a resource. Events beside BullMQ's:
- * `leaseAcquired`, `leaseBusy`, `leaseLost`; trouble with the lease store comes as `error`.
+ * A job whose resource is busy goes back to its queue (as `delayed`) without using an attempt, and comes again when the
+ * resource is free; a job whose lease was lost goes back as well, whatever its processor returned (`whenBusy` and `whenLost`
+ * have other choices). There is no order among the jobs of a resource. A processor may be a file: see `SandboxedLeasedJob`.
+ * Events beside BullMQ's: `leaseAcquired`, `leaseBusy`, `leaseLost`, `leaseAbandoned`; trouble with the lease store comes as
+ * `error`.
  *
  * The constructor throws `ConfigError` for options that cannot work.
  */

@@ -1,6 +1,7 @@
 import { ConfigError } from '@leasehold/core';
 import type { Job } from 'bullmq';
-import { parseLeaseOptions, type LeasedOptions, type LeasedProcessor } from './options.ts';
+import { parseLeaseOptions, type LeasedJob, type LeasedOptions, type LeasedProcessor } from './options.ts';
+import { checkFunction } from './processor.ts';
 import { Runs } from './run.ts';
 import type { RunObserver } from './runner.ts';
 
@@ -9,8 +10,9 @@ const never: AbortSignal = new AbortController().signal;
 
 /**
  * A processor for BullMQ's own Worker that runs `processor` under a lease, for code that cannot change its class. As with
- * `LeasedWorker`, but without what needs the worker: its events, being told of a failed lock renewal, and a `close` that
- * does not wait up to 30 s for a lease store that is down. `maxStartedAttempts` must not be set there.
+ * `LeasedWorker`, but without what needs the worker: its events, being told of a failed lock renewal, and its `close`, with
+ * its grace; jobs that wait there for a lease (`hold`) or a lease store are waited for. `maxStartedAttempts` must not be set
+ * there with `whenBusy: 'delay'`.
  *
  * Throws `ConfigError` for options that cannot work.
  */
@@ -18,6 +20,7 @@ export function leased<D = any, R = any, N extends string = string>(
   processor: LeasedProcessor<D, R, N>,
   options: LeasedOptions<D, R, N>,
 ): (job: Job<D, R, N>, token?: string, signal?: AbortSignal) => Promise<R> {
+  checkFunction(processor);
   for (const option of ['scope', 'grace'] as const) {
     if (option in Object(options)) throw new ConfigError(`options.${option}`, 'is an option of LeasedWorker alone');
   }
@@ -28,8 +31,8 @@ export function leased<D = any, R = any, N extends string = string>(
   manager.checkOptions(settings.acquire);
   const runs = new Runs(manager, settings, nobody, never);
   // Three parameters, or BullMQ makes no signal.
-  return (job, token, signal) => {
+  return function (this: unknown, job, token, signal) {
     const lock = token ?? job.token ?? '';
-    return runs.run(job, lock, signal, (ours) => processor(job as Parameters<typeof processor>[0], lock, ours));
+    return runs.run(job, lock, signal, (ours) => processor.call(this, job as LeasedJob<D, R, N>, lock, ours));
   };
 }

@@ -17,9 +17,10 @@ export type LeasedJob<D = any, R = any, N extends string = string> = Job<D, R, N
 
 /**
  * BullMQ's processor with a leased job and three arguments that are always there. `signal` aborts once, always with an
- * `Error`: with `LeaseLostError` when the lease is lost; with `RunCancelledError`, the lease still held, when the manager
- * closes or `maxHold` has passed, and with reason `caller` when the job is cancelled (`worker.cancelJob`) or BullMQ could
- * not renew its own lock of the job (`cause` says which).
+ * `Error`: with `LeaseLostError` when the lease is lost; with `RunCancelledError`, the lease still held, when the worker or
+ * the manager closes (`shutdown`) or `maxHold` has passed, and with reason `caller` when the job is cancelled
+ * (`worker.cancelJob`), when BullMQ could not renew its own lock of the job, and when it started the job again because of
+ * that (`cause` says which). What it throws need not be an `Error`; what is none becomes one that says what it was.
  */
 export type LeasedProcessor<D = any, R = any, N extends string = string> = (
   job: LeasedJob<D, R, N>,
@@ -73,7 +74,8 @@ export interface LeaseOptions<D = any, R = any, N extends string = string> exten
   /**
    * What becomes of a job whose lease was lost; what its processor returned or threw is never its result. @default 'requeue'
    *
-   * - `requeue`: it runs again without using an attempt. After the third loss of a job in this process it is `retry`.
+   * - `requeue`: it runs again without using an attempt. The fourth loss of a job in this process, and those after, are
+   *   `retry`, until a run of it keeps its lease.
    * - `retry`: it fails with `LeaseLostError`, which uses an attempt and the job's backoff.
    * - `fail`: it fails for good.
    */

@@ -6,6 +6,7 @@ import { windDown } from './closing.ts';
 import { shareManager } from './default-manager.ts';
 import { isBetweenConnections, type Engine } from './engine.ts';
 import { parseLeaseOptions, type LeasedProcessor, type LeasedWorkerOptions, type LeaseSettings } from './options.ts';
+import { checkProcessor, withThreeParameters } from './processor.ts';
 import { Runs } from './run.ts';
 import type { JobRunner } from './runner.ts';
 import { inSandbox } from './sandbox.ts';
@@ -177,34 +178,10 @@ export function withLease<Base extends WorkerClass>(
   } as unknown as LeasedWorkerClass<InstanceType<Base>>;
 }
 
-function checkProcessor(processor: unknown): asserts processor is LeasedProcessor | string | URL {
-  if (typeof processor === 'string' || processor instanceof URL) return;
-  if (typeof processor !== 'function') {
-    throw new ConfigError('processor', 'is missing; jobs that are fetched by hand do not run under a lease');
-  }
-  const kind = Object.prototype.toString.call(processor);
-  if (kind !== '[object AsyncGeneratorFunction]' && kind !== '[object GeneratorFunction]') return;
-  throw new ConfigError(
-    'processor',
-    'is a generator function: BullMQ would call it, get a generator, and complete the job without running a line of it',
-  );
-}
-
 function checkOptions({ maxStartedAttempts }: Partial<WorkerOptions>, { whenBusy }: LeaseSettings): void {
   if (maxStartedAttempts === undefined || whenBusy !== 'delay') return;
   throw new ConfigError(
     'maxStartedAttempts',
     "counts each time a busy job is put back, so it would fail jobs that never ran; use attempts, which counts runs, or another whenBusy than 'delay'",
   );
-}
-
-/**
- * BullMQ makes a signal, and lets a job be cancelled, only for a function that names its third parameter. `this` stays what
- * it is there: the worker.
- */
-function withThreeParameters(processor: LeasedProcessor | string | URL): LeasedProcessor | string | URL {
-  if (typeof processor !== 'function') return processor;
-  return function (this: unknown, job, token, signal) {
-    return processor.call(this, job, token, signal);
-  };
 }

@@ -79,6 +79,13 @@ describe('leased', () => {
     expect(leased(processor, { manager, resource: 'reports' })).toHaveLength(3);
   });
 
+  it('refuses what is no processor, and what BullMQ would not run', () => {
+    const options = { manager, resource: 'reports' };
+    for (const its of ['processor.js', null, async function* () {}]) {
+      expect(() => leased(its as never, options)).toThrow(expect.objectContaining({ option: 'processor' }));
+    }
+  });
+
   it('needs a manager and knows its options', () => {
     const make = (options: object) => () => leased(processor, options as never);
     expect(make({ resource: 'reports' })).toThrow(

@@ -36,6 +36,16 @@ describe('a second copy of a job', () => {
     await expect(run(fakeJob(), () => 'third')).resolves.toBe('third');
   });
 
+  it('is all that is told to BullMQ, also when the first fails because it was ended', async () => {
+    const { run } = setUp();
+    const first = fakeJob();
+    const ended = run(first, async (signal) => raise(await aborted(signal)));
+    await settle();
+    first.isTaken = true;
+    await expect(run(fakeJob(), () => 1)).rejects.toBeInstanceOf(DelayedError);
+    await expect(ended).rejects.toBeInstanceOf(DelayedError);
+  });
+
   it('rests longer each time, while the first goes on', async () => {
     const { run } = setUp();
     run(fakeJob(), never).catch(() => {});
@@ -223,12 +233,14 @@ describe('when the lease is lost', () => {
   it('the counts of jobs that never end are not kept for ever', () => {
     const losses = new Losses();
     const often = fakeJob({ id: 'often' });
+    const rare = fakeJob({ id: 'rare' });
+    for (let n = 0; n < 3; n++) losses.add(rare);
     for (let n = 0; n < 20_000; n++) {
       losses.add(fakeJob({ id: `${n}` }));
       if (n % 5000 === 0) losses.add(often);
     }
     expect(losses.add(often)).toBe(true);
-    expect(losses.add(fakeJob({ id: '0' }))).toBe(false);
+    expect(losses.add(rare)).toBe(false);
   });
 });
 
@@ -338,6 +350,17 @@ describe('runs', () => {
     await expect(run(job, () => expect.unreachable())).rejects.toBeInstanceOf(DelayedError);
     expect([job.delays.length, job.promoted, store.calls.acquire]).toEqual([1, 1, 0]);
     expect(heard).toEqual([]);
+  });
+
+  it('that were put back come back when their worker closes', async () => {
+    const { run, manager, closing } = setUp();
+    await using _ = await manager.acquire('reports');
+    const job = fakeJob();
+    await expect(run(job, () => 1)).rejects.toBeInstanceOf(DelayedError);
+    expect(job.promoted).toBe(0);
+    closing.abort();
+    await settle();
+    expect(job.promoted).toBe(1);
   });
 
   it('that BullMQ cannot put back say why', async () => {
