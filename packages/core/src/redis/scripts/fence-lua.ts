@@ -50,7 +50,8 @@ end
  *       fence object that still waits for its answer
  *
  * The field is `<lowest>|<number><mark>;<number><mark>;…`: the writes that were carried out (no mark), that failed (`f`
- * and the index of the command) or that must never be (`v`). What is below the lowest has had its answer.
+ * and the index of the command) or that must never be (`v`), as they came. What is below the lowest has had its answer,
+ * and is left out when all before it is: each is looked at once.
  *
  * Further replies: again <mark> · over (its answer was given long ago, or given up)
  */
@@ -58,14 +59,18 @@ export const NUMBERED: string = `${storedWith(", 'w:' .. ARGV[3]")}${CHECK}
 local lowest, writes = '0', ''
 if highest == token and stored[3] then lowest, writes = string.match(stored[3], '^(%d+)|(.*)$') end
 if tonumber(ARGV[4]) < tonumber(lowest) then return { 'over' } end
-local known = string.match(';' .. writes, ';' .. ARGV[4] .. '(%a?%d*);')
-if known then return { 'again', known } end
+if string.find(';' .. writes, ';' .. ARGV[4], 1, true) then
+  local known = string.match(';' .. writes, ';' .. ARGV[4] .. '(%a?%d*);')
+  if known then return { 'again', known } end
+end
 if tonumber(ARGV[5]) > tonumber(lowest) then
-  local kept = ''
-  for number, mark in string.gmatch(writes, '(%d+)(%a?%d*);') do
-    if tonumber(number) >= tonumber(ARGV[5]) then kept = kept .. number .. mark .. ';' end
+  lowest = ARGV[5]
+  local at, _, stop, number = 1, string.find(writes, '^(%d+)%a?%d*;')
+  while number and tonumber(number) < tonumber(lowest) do
+    at = stop + 1
+    _, stop, number = string.find(writes, '^(%d+)%a?%d*;', at)
   end
-  lowest, writes = ARGV[5], kept
+  writes = string.sub(writes, at)
 end
 local note = function(mark)
   local field, value = 'w:' .. ARGV[3], lowest .. '|' .. writes .. ARGV[4] .. mark .. ';'
