@@ -12,7 +12,7 @@ const { devDependencies } = JSON.parse(readFileSync(here('package.json'), 'utf8'
 export const others = Object.keys(devDependencies).flatMap((name) => name.match(/^bullmq-(.+)$/)?.[1] ?? []);
 
 /** Files of tests about what BullMQ 5 does not have. */
-export const needsSix = ['test/e2e/bullmq-backends.test.ts'];
+export const needsSix = ['test/e2e/bullmq-backends.test.ts', 'test/e2e/bullmq-worker-scope-postgres.test.ts'];
 
 /** What the declarations of this version are read from. @param {string} version */
 export const typesOf = (version) => here(`node_modules/bullmq-${version}/dist/esm/index.d.ts`);
