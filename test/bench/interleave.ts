@@ -1,6 +1,7 @@
-/** One way of doing the work: `round` does it `count` times. */
+/** One way of doing the work: `round` does it `count` times; what `prepare` takes before that is not measured. */
 export interface Variant {
   readonly name: string;
+  prepare?(count: number): Promise<void>;
   round(count: number): Promise<void>;
 }
 
@@ -21,10 +22,14 @@ export function percentile(sorted: readonly number[], part: number): number {
  * only ratios within a round mean anything. The first variant is the floor.
  */
 export async function interleave(variants: readonly Variant[], rounds: number, count: number): Promise<Result[]> {
-  for (const variant of variants) await variant.round(count);
+  for (const variant of variants) {
+    await variant.prepare?.(count);
+    await variant.round(count);
+  }
   const speeds = variants.map((): number[] => []);
   for (let round = 0; round < rounds; round++) {
     for (const [index, variant] of variants.entries()) {
+      await variant.prepare?.(count);
       const from = performance.now();
       await variant.round(count);
       speeds[index]?.push((count / (performance.now() - from)) * 1000);
