@@ -34,9 +34,11 @@ async function blockWithJobsInHand(bench: Bench, env: Readonly<Record<string, st
   const folder = mkdtempSync(join(tmpdir(), 'leasehold-blocked-'));
   try {
     const file = join(folder, 'go-on');
-    await using loser = start(bench, { ...env, WAITS: '1' });
+    await using loser = start(bench, env);
     await loser.next('ready');
-    await bench.queue.addBulk(KEYS.map((key) => ({ name: 'job', data: { key, workMs: 0 }, opts: { attempts: 1 } })));
+    await bench.queue.addBulk(
+      KEYS.map((key) => ({ name: 'job', data: { key, workMs: 0, waits: true }, opts: { attempts: 1 } })),
+    );
     for (const _ of KEYS) await loser.next('started');
     loser.send('do', { op: 'block', file });
     await loser.next('blocked');
