@@ -64,13 +64,54 @@ describe('bodies', () => {
     expect(await entries()).toEqual(['whole']);
   });
 
-  test.each(['commit', 'rollback', 'commit and chain; commit'])(
-    'that end the transaction themselves are told: %s',
+  test.each(['commit', 'rollback', 'commit and chain; commit', 'commit and chain', 'commit; begin', 'rollback; begin'])(
+    'that end the transaction themselves are told, and what they then do in another is not written: %s',
     async (end) => {
-      const write = fence.write(grant, (tx) => tx.query(end));
+      const write = fence.write(grant, async (tx) => {
+        await tx.query(end);
+        await append(tx, 'unguarded');
+      });
       expect(await failure(write)).toMatchObject({ code: 'CONFIG', option: 'body' });
+      if (/(chain|begin)$/.test(end)) expect(await entries()).toEqual([]);
     },
   );
+
+  test('over postgres.js: that begin another transaction are told, and nothing of that is written', async () => {
+    await using sql = connectPostgresJs(site.url);
+    const write = postgresFence(sql).write(grant, async (tx) => {
+      await tx.unsafe('commit and chain');
+      await tx`insert into log (resource, entry) values (${grant.resource}, 'unguarded')`;
+    });
+    expect(await failure(write)).toMatchObject({ code: 'CONFIG', option: 'body' });
+    expect(await entries()).toEqual([]);
+  });
+
+  test('leave no straggler that writes when they have failed: tx is theirs alone', async () => {
+    let goOn = (): void => {};
+    const later = new Promise<void>((resolve) => (goOn = resolve));
+    let straggler: Promise<unknown> | undefined;
+    const write = fence.write(grant, async (tx) => {
+      straggler = later.then(() => append(tx, 'late'));
+      await Promise.all([tx.query('select 1/0'), straggler]);
+    });
+    expect(await failure(write)).toMatchObject({ code: '22012' });
+    await fence.activate({ ...grantFor(), resource: grant.resource });
+    goOn();
+    expect(await failure(straggler as Promise<unknown>)).toMatchObject({ code: 'CONFIG', option: 'tx' });
+    expect(await entries()).toEqual([]);
+  });
+
+  test('may throw what cannot be looked at: it comes out, and the client goes back', async () => {
+    const trap = (): never => {
+      throw new Error('the trap');
+    };
+    const hostile = new Proxy({}, { getPrototypeOf: trap, get: trap, has: trap });
+    await using small = connectPool(site.url, { max: 1 });
+    const one = postgresFence(small);
+    const caught = await one.write(grant, () => Promise.reject(hostile)).catch((error: unknown) => ({ error }));
+    expect(Object.is((caught as { error: unknown }).error, hostile)).toBe(true);
+    expect(await one.write(grant, async (tx) => (await tx.query('select 1')).rowCount)).toBe(1);
+  });
 
   test('cannot give the client back while it is in a transaction', async () => {
     const write = fence.write(grant, (tx) => tx.release());
@@ -115,14 +156,14 @@ describe('bodies', () => {
     expect((await pool.query('select * from parts')).rows).toEqual([]);
   });
 
-  test('over postgres.js: an error that was swallowed comes out, and nothing was written', async () => {
+  test('over postgres.js: that swallow the error of a statement do not count as written either', async () => {
     await using sql = connectPostgresJs(site.url);
     const overSql = postgresFence(sql);
     const write = overSql.write(grant, async (tx) => {
       await tx`insert into log (resource, entry) values (${grant.resource}, 'half')`;
       await failure(tx`select 1/0`);
     });
-    expect(await failure(write)).toMatchObject({ code: '22012' });
+    expect(await failure(write)).toMatchObject({ code: 'FENCE_UNAVAILABLE', outcome: 'not-written' });
     expect(await entries()).toEqual([]);
     await overSql.write(grant, async (tx) => {
       await failure(tx.savepoint((inner) => inner`select 1/0`));

@@ -140,7 +140,7 @@ describe('a protected table', () => {
       await refused(guarded(near, `insert into accounts values (2, '${owner}', 1)`));
     }
     // A name that would be two, if names were kept as they are.
-    await refused(guarded(grantFor('shop/x\nshop/y'), `insert into accounts values (2, 'y', 1)`), 'shop/y');
+    await refused(guarded(grantFor('shop/x shop/y'), `insert into accounts values (2, 'y', 1)`), 'shop/y');
   });
 });
 
@@ -342,4 +342,33 @@ describe('bypass', () => {
       await expect(pool.query('select leasehold.bypass($1)', [reason])).rejects.toMatchObject({ code: '22023' });
     }
   });
+});
+
+test('protect calls nothing that somebody has put into a schema of the path', async () => {
+  await pool.query('create table if not exists fooled (by text)');
+  const fools: string[] = [];
+  for (const [name, types] of [
+    ['format', 'text, name, name'],
+    ['format', 'text, text, text'],
+    ['format', 'text, text'],
+    ['quote_ident', 'name'],
+    ['set_config', 'text, text, boolean'],
+    ['current_setting', 'text'],
+  ] as const) {
+    fools.push(`public.${name}(${types})`);
+    await pool.query(`create function public.${name}(${types}) returns text language plpgsql as
+      $$ begin insert into fooled values ('${name}'); return ''; end $$`);
+  }
+  const path = 'public, pg_catalog';
+  const client = await pool.connect();
+  try {
+    await client.query(`set search_path = ${path}`);
+    await client.query(`select leasehold.protect('accounts', $$'shop/' || NEW.owner$$)`);
+    expect((await client.query('show search_path')).rows).toEqual([{ search_path: path }]);
+    expect((await client.query('select * from fooled')).rows).toEqual([]);
+  } finally {
+    await client.query('reset search_path');
+    client.release();
+    for (const fool of fools) await pool.query(`drop function ${fool}`);
+  }
 });

@@ -83,7 +83,7 @@ export async function createSite(serverUrl: string): Promise<Site> {
 
 /** COMMIT in the simple or in the extended protocol; not the isolation level. */
 // oxlint-disable-next-line no-control-regex -- bytes of the protocol
-export const COMMIT: RegExp = /[\0-\x1f]commit\0/i;
+export const COMMIT: RegExp = /(?:[\0-\x1f]|; )commit\0/i;
 
 /** A proxy before the database of `url`, and the address through it. */
 export async function proxyTo(url: string): Promise<{ readonly proxy: TcpProxy; readonly url: string }> {

@@ -307,6 +307,16 @@ exception when others then
 end $function$;
 comment on function leasehold.place() is 'Internal. In which life of which server a transaction is; null where that cannot be told.';
 
+create function leasehold.ending(xid text) returns boolean language plpgsql as $function$
+begin
+  if coalesce(pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text operator(pg_catalog.=) xid, false) then
+    return true;
+  end if;
+  raise exception 'leasehold: this is not the transaction of the guard' using errcode = 'LH005',
+    hint = 'Leave BEGIN, COMMIT and ROLLBACK to the fence.';
+end $function$;
+comment on function leasehold.ending(text) is 'Internal. Sent before COMMIT: raises LH005 if the body has ended the transaction that the guard was in.';
+
 create function leasehold.outcome(xid text, place text, system text default null) returns text
 language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
@@ -315,6 +325,8 @@ declare
   is_same constant boolean := coalesce(place = place_now and place <> '', false);
   status text;
 begin
+  -- A standby shares its life with the primary, and may not have heard of the commit yet.
+  if pg_is_in_recovery() then return 'unknown'; end if;
   if not is_same and (
     split_part(place, ' ', 1) is distinct from split_part(place_now, ' ', 1)
     or coalesce(nullif(split_part(place, ' ', 3), ''), system, '') is distinct from leasehold.system()
@@ -354,6 +366,12 @@ comment on function leasehold.refuse_truncate() is 'Internal. Trigger of protect
 
 create function leasehold.protect(protected regclass, expression text) returns boolean language plpgsql as $function$
 declare
+  -- The caller's path is for the expression alone: whoever may create functions in one of its schemas would else choose what
+  -- format is, in the hands of whoever protects.
+  path constant pg_catalog.text := pg_catalog.current_setting('search_path');
+  schemas constant pg_catalog.name[] := pg_catalog.current_schemas(false);
+  pinned constant pg_catalog.text := pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  trial text;
   kind "char";
   target text;
   guardian text;
@@ -373,14 +391,17 @@ begin
     raise warning 'leasehold: % has children by inheritance, which are not protected with it', target;
   end if;
   -- Columns, functions and types are looked up now and not when the first row is written: it must be text. Runs on no row.
-  execute format(E'select pg_catalog.starts_with((\n%s\n), %L) from %s as new limit 0', expression, '', target);
+  trial := format(E'select pg_catalog.starts_with((\n%s\n), %L) from %s as new limit 0', expression, '', target);
+  perform set_config('search_path', path, true);
+  execute trial;
+  perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 
   perform leasehold.unprotect(protected);
   guardian := format('leasehold.%I', 'protect_' || substr(md5(random()::text || clock_timestamp()::text), 1, 12));
   -- The names in the expression mean what they mean now, whatever the search_path of who writes.
   execute format('create function %s() returns trigger language plpgsql set search_path = %s as %L', guardian,
     (select coalesce(string_agg(quote_ident(p), ', ') || ', ', '') || 'pg_temp'
-      from unnest(current_schemas(false)) p where p not like 'pg_temp%'),
+      from unnest(schemas) p where p not like 'pg_temp%'),
     format($body$
 #variable_conflict use_column
 declare
@@ -428,6 +449,7 @@ end $body$, expression));
     execute format('create trigger leasehold_protect_truncate before truncate on %s for each statement '
       || 'execute function leasehold.refuse_truncate()', part.name);
   end loop;
+  perform set_config('search_path', path, true);
   return true;
 end $function$;
 comment on function leasehold.protect(regclass, text) is 'Refuses (LH002) rows written to a table without a guard of their resource in the same transaction. The expression over NEW gives the qualified name and is used for old rows too. Again: replaces the expression.';

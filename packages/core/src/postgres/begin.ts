@@ -34,8 +34,13 @@ export async function begin<Tx>(sql: Sql, options: string, inside: Inside<Tx>): 
 /** Whether queries of postgres.js reject with this because the connection is gone. */
 export function isOfConnection(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) return false;
-  const { code, severity, syscall } = error as { code?: unknown; severity?: unknown; syscall?: unknown };
-  return String(code).startsWith('CONNECTION_') || severity === 'FATAL' || syscall !== undefined;
+  try {
+    const { code, severity, syscall } = error as { code?: unknown; severity?: unknown; syscall?: unknown };
+    return String(code).startsWith('CONNECTION_') || severity === 'FATAL' || syscall !== undefined;
+  } catch {
+    // Anything can be thrown, also what cannot be looked at.
+    return false;
+  }
 }
 
 /** What a query rejects with that comes too late. */

@@ -8,6 +8,15 @@ export class NoAnswer extends Error {
   }
 }
 
+/** Anything can be thrown, also what cannot be looked at. */
+export function isNoAnswer(error: unknown): error is NoAnswer {
+  try {
+    return error instanceof NoAnswer;
+  } catch {
+    return false;
+  }
+}
+
 /**
  * `work`, or a rejection with `NoAnswer`. What `work` comes to afterwards goes to `late`, its rejection nowhere. Acts one
  * turn of the event loop after the timer: Node runs timers before it looks at sockets, and an answer that arrived while

@@ -14,7 +14,18 @@ export interface Work<Tx, T> {
   /** What the guard answered. */
   guarded(row: Row): void;
   body(tx: Tx): T | Promise<T>;
+  /**
+   * A statement to be sent right before COMMIT: fails (LH005) if the transaction is not the guard's any more, because the body
+   * has ended that one and begun another.
+   */
+  closing(): string;
 }
+
+/** SQLSTATE of `closing`: the body has ended the transaction. */
+export const ENDED = 'LH005';
+
+/** SQLSTATE of whatever is sent in a transaction that an error has aborted. */
+export const ABORTED = '25P02';
 
 /** What became of it. Drivers tell, the fence judges. */
 export type Ended<T> =

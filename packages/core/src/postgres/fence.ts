@@ -218,6 +218,7 @@ export class PostgresFence<Tx> implements Fence<Tx> {
         row = answer;
       },
       body,
+      closing: () => this.#statements.ending(String(row[1])),
     });
     return { ended, row };
   }
@@ -233,7 +234,7 @@ export class PostgresFence<Tx> implements Fence<Tx> {
       case 'body':
         throw this.#ofBody(grant, asked, ended.error);
       case 'lost':
-        throw notWritten(`the connection was lost in the body: ${messageOf(ended.error)}`, ended.error);
+        throw notWritten(`the connection was lost before COMMIT: ${messageOf(ended.error)}`, ended.error);
       case 'aborted':
         throw notWritten(
           'the transaction was aborted when the body ended, and rolled back: let errors of statements out of the body, or use a savepoint',
@@ -242,7 +243,7 @@ export class PostgresFence<Tx> implements Fence<Tx> {
       case 'ended':
         throw new ConfigError(
           'body',
-          'ended the transaction itself; leave BEGIN, COMMIT and ROLLBACK to the fence, or nothing guards what comes after them',
+          'ended the transaction itself, so that nothing guarded what came after: look what is committed; leave BEGIN, COMMIT and ROLLBACK to the fence',
         );
       case 'commit':
         break;
@@ -319,7 +320,11 @@ export class PostgresFence<Tx> implements Fence<Tx> {
 }
 
 function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  try {
+    return error instanceof Error ? error.message : String(error);
+  } catch {
+    return 'something that cannot be shown';
+  }
 }
 
 function limitOf(option: string, given: Duration): number {

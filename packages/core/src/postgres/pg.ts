@@ -1,11 +1,11 @@
 import type { Clock } from '../clock.ts';
 import { ConfigError } from '../errors.ts';
-import { NoAnswer, within } from './deadline.ts';
-import { ALONE, rowOf, type Driver, type Ended, type Row, type Work } from './driver.ts';
+import { isNoAnswer, within } from './deadline.ts';
+import { ABORTED, ALONE, ENDED, rowOf, type Driver, type Ended, type Row, type Work } from './driver.ts';
 import { sqlErrorOf } from './refusal.ts';
 
-/** SQLSTATE of the warning that COMMIT found no transaction. */
-const NO_TRANSACTION = '25P01';
+/** What a body may still do with its client when that is not its own any more: listen no longer. */
+const HARMLESS: ReadonlySet<PropertyKey> = new Set(['off', 'removeListener', 'removeAllListeners']);
 
 interface PgResult {
   readonly command?: string;
@@ -17,9 +17,7 @@ export interface PgPoolClient {
   query(text: string): Promise<unknown>;
   release: (destroy?: Error | boolean) => void;
   on(event: 'error', listener: (error: Error) => void): unknown;
-  on(event: 'notice', listener: (notice: { readonly code?: string | undefined }) => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
-  removeListener(event: 'notice', listener: (notice: { readonly code?: string | undefined }) => void): unknown;
 }
 
 /** A pool of `pg`, or of its shape. */
@@ -32,14 +30,15 @@ class Lent<Tx extends PgPoolClient> {
   readonly client: Tx;
   /** What ended the connection. Without a listener a client whose session was ended would end the process. */
   lost: Error | undefined;
-  /** The body has ended the transaction: COMMIT found none. */
-  hadNoTransaction = false;
+  /**
+   * The client as the body has it, for as long as that runs: afterwards the same client may be in another transaction, and
+   * what a straggler of the body sends by it would go unguarded.
+   */
+  readonly tx: Tx;
+  #isOver = false;
   readonly #release: PgPoolClient['release'];
   readonly #onError = (error: Error): void => {
     this.lost ??= error;
-  };
-  readonly #onNotice = (notice: { readonly code?: string | undefined }): void => {
-    if (notice.code === NO_TRANSACTION) this.hadNoTransaction = true;
   };
 
   constructor(client: Tx) {
@@ -50,7 +49,24 @@ class Lent<Tx extends PgPoolClient> {
       throw new ConfigError('tx.release', "is the fence's, which gives the client back when the body has settled");
     };
     client.on('error', this.#onError);
-    client.on('notice', this.#onNotice);
+    this.tx = new Proxy(client, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name, target);
+        if (typeof value !== 'function') return value;
+        return (...args: unknown[]): unknown => {
+          if (this.#isOver && !HARMLESS.has(name)) {
+            throw new ConfigError('tx', 'this write is over; use tx only inside its body, and await all of it');
+          }
+          const result: unknown = Reflect.apply(value, target, args);
+          return result === target ? this.tx : result;
+        };
+      },
+    });
+  }
+
+  /** The body has settled. */
+  end(): void {
+    this.#isOver = true;
   }
 
   async query(text: string, what: string, withinMs: number, clock: Clock): Promise<PgResult> {
@@ -61,10 +77,10 @@ class Lent<Tx extends PgPoolClient> {
 
   /** Gives the client back. With an error it is closed, which rolls back whatever is open. */
   release(error?: unknown): void {
+    this.end();
     const because = this.lost ?? error;
     this.client.release = this.#release;
     this.client.release(because === undefined ? undefined : because instanceof Error ? because : true);
-    this.client.removeListener('notice', this.#onNotice);
     this.client.removeListener('error', this.#onError);
   }
 }
@@ -87,7 +103,7 @@ export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
       lent.release();
       return rowOf(rows);
     } catch (error) {
-      lent.release(error instanceof NoAnswer ? error : undefined);
+      lent.release(isNoAnswer(error) ? error : undefined);
       throw error;
     }
   }
@@ -128,40 +144,43 @@ export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
     }
     let value: T;
     try {
-      value = await work.body(lent.client);
+      value = await work.body(lent.tx);
     } catch (error) {
+      lent.end();
       await this.#rollBack(lent, work.closeMs, error);
       return lent.lost !== undefined && isOfConnection(error, lent.lost)
         ? { at: 'lost', error }
         : { at: 'body', error };
     }
-    return this.#commit(lent, value, work.closeMs);
+    lent.end();
+    return this.#commit(lent, value, work);
   }
 
-  async #commit<T>(lent: Lent<Tx>, value: T, withinMs: number): Promise<Ended<T>> {
+  async #commit<T>(lent: Lent<Tx>, value: T, work: Work<Tx, T>): Promise<Ended<T>> {
     const { lost } = lent;
     if (lost !== undefined) {
       lent.release();
       return { at: 'lost', error: lost };
     }
-    if (transactionStatusOf(lent.client) === 'I') {
-      lent.release();
-      return { at: 'ended' };
-    }
     try {
-      const { command } = await lent.query('commit', 'COMMIT', withinMs, this.#clock);
+      const { command } = await lent.query(`${work.closing()}; commit`, 'COMMIT', work.closeMs, this.#clock);
       lent.release();
-      if (lent.hadNoTransaction) return { at: 'ended' };
       return command === 'ROLLBACK' ? { at: 'aborted' } : { at: 'done', value };
     } catch (error) {
+      const code = sqlErrorOf(error)?.code;
+      if (code === ENDED || code === ABORTED) {
+        // COMMIT was not carried out.
+        await this.#rollBack(lent, work.closeMs, error);
+        return code === ENDED ? { at: 'ended' } : { at: 'aborted', error };
+      }
       lent.release(error);
       return { at: 'commit', error, value };
     }
   }
 
   async #rollBack(lent: Lent<Tx>, withinMs: number, because: unknown): Promise<void> {
-    if (lent.lost !== undefined || because instanceof NoAnswer) {
-      lent.release(because);
+    if (lent.lost !== undefined || isNoAnswer(because)) {
+      lent.release(lent.lost ?? because);
       return;
     }
     try {
@@ -181,16 +200,16 @@ export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
   }
 }
 
-/** Newer versions of pg know it: I for idle, T or E inside a transaction. The warning of the server can be switched off. */
-function transactionStatusOf(client: object): unknown {
-  const { getTransactionStatus } = client as { getTransactionStatus?: () => unknown };
-  return typeof getTransactionStatus === 'function' ? getTransactionStatus.call(client) : undefined;
-}
-
 /** Whether a body failed because its connection was gone, and for no reason of its own. */
 function isOfConnection(error: unknown, lost: Error): boolean {
-  if (error === lost) return true;
-  if (!(error instanceof Error)) return false;
-  if (sqlErrorOf(error)?.severity === 'FATAL') return true;
-  return /^Connection terminated|connection error and is not queryable|^Client was closed/.test(error.message);
+  if (error === lost || sqlErrorOf(error)?.severity === 'FATAL') return true;
+  try {
+    return (
+      error instanceof Error &&
+      /^Connection terminated|connection error and is not queryable|^Client was closed/.test(error.message)
+    );
+  } catch {
+    // Anything can be thrown, also what cannot be looked at.
+    return false;
+  }
 }

@@ -1,10 +1,7 @@
 import type { Clock } from '../clock.ts';
 import { NoAnswer, within } from './deadline.ts';
-import type { Ended, Row, Work } from './driver.ts';
+import { ABORTED, ENDED, type Ended, type Row, type Work } from './driver.ts';
 import { sqlErrorOf } from './refusal.ts';
-
-/** SQLSTATE of a transaction that is aborted, as PGlite has it when COMMIT has rolled back. */
-const ABORTED = '25P02';
 
 /** A client that runs a function inside a transaction, and sends BEGIN, COMMIT and ROLLBACK itself. */
 export interface Scope<Tx> {
@@ -30,6 +27,10 @@ export async function writeScoped<Tx, T>(scope: Scope<Tx>, work: Work<Tx, T>, cl
   let bodySettled = (): void => {};
   const body = new Promise<void>((resolve) => (bodySettled = resolve));
   let hasBegun = false;
+  /** From now on COMMIT is sent. */
+  let isCommitting = false;
+  /** Nobody waits any more: no COMMIT is to be sent that was not sent before. */
+  let isTooLate = false;
 
   const settle = (ended: Ended<T>): void => {
     settled = failure === undefined ? { ended } : { ended, lost: failure.error };
@@ -58,6 +59,18 @@ export async function writeScoped<Tx, T>(scope: Scope<Tx>, work: Work<Tx, T>, cl
     } finally {
       bodySettled();
     }
+    if (settled?.ended.at !== 'done' || settled.lost !== undefined) return;
+    try {
+      await scope.send(tx, work.closing());
+    } catch (error) {
+      const code = sqlErrorOf(error)?.code;
+      // Thrown on, so that no COMMIT is sent.
+      if (code === ENDED) settle({ at: 'ended' });
+      if (code === ABORTED) settle({ at: 'aborted', error });
+      throw error;
+    }
+    if (isTooLate) throw new NoAnswer('the statement before COMMIT', work.closeMs);
+    isCommitting = true;
   };
   const running = scope.transact(inside).then(
     () => {},
@@ -76,8 +89,11 @@ export async function writeScoped<Tx, T>(scope: Scope<Tx>, work: Work<Tx, T>, cl
   try {
     await within(running, 'COMMIT or ROLLBACK', work.closeMs, clock);
   } catch (error) {
+    isTooLate = true;
     failure ??= { error };
   }
+  if (settled?.ended.at === 'done' && failure !== undefined && !isCommitting)
+    return { at: 'lost', error: failure.error };
   return judge(settled, failure, scope);
 }
 

@@ -42,6 +42,11 @@ export class Statements {
     return `${this.guard(grant)}, pg_catalog.pg_current_xact_id()::text, ${this.#s}.place()`;
   }
 
+  /** Fails unless the transaction is still the one of this name. */
+  ending(xid: string): string {
+    return `select ${this.#s}.ending(${literal('xid', xid)})`;
+  }
+
   seal(resource: string, fencingToken: number): string {
     return `select ${this.#s}.seal(${literal('resource', resource)}, ${fencingToken}, ${this.#limits.lockMs})`;
   }

@@ -32,6 +32,16 @@ exception when others then
 end $function$;
 comment on function ${s}.place() is 'Internal. In which life of which server a transaction is; null where that cannot be told.';
 
+create function ${s}.ending(xid text) returns boolean language plpgsql as $function$
+begin
+  if coalesce(pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text operator(pg_catalog.=) xid, false) then
+    return true;
+  end if;
+  raise exception 'leasehold: this is not the transaction of the guard' using errcode = 'LH005',
+    hint = 'Leave BEGIN, COMMIT and ROLLBACK to the fence.';
+end $function$;
+comment on function ${s}.ending(text) is 'Internal. Sent before COMMIT: raises LH005 if the body has ended the transaction that the guard was in.';
+
 create function ${s}.outcome(xid text, place text, system text default null) returns text
 language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
@@ -40,6 +50,8 @@ declare
   is_same constant boolean := coalesce(place = place_now and place <> '', false);
   status text;
 begin
+  -- A standby shares its life with the primary, and may not have heard of the commit yet.
+  if pg_is_in_recovery() then return 'unknown'; end if;
   if not is_same and (
     split_part(place, ' ', 1) is distinct from split_part(place_now, ' ', 1)
     or coalesce(nullif(split_part(place, ' ', 3), ''), system, '') is distinct from ${s}.system()

@@ -25,6 +25,12 @@ comment on function ${s}.refuse_truncate() is 'Internal. Trigger of protected ta
 
 create function ${s}.protect(protected regclass, expression text) returns boolean language plpgsql as $function$
 declare
+  -- The caller's path is for the expression alone: whoever may create functions in one of its schemas would else choose what
+  -- format is, in the hands of whoever protects.
+  path constant pg_catalog.text := pg_catalog.current_setting('search_path');
+  schemas constant pg_catalog.name[] := pg_catalog.current_schemas(false);
+  pinned constant pg_catalog.text := pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  trial text;
   kind "char";
   target text;
   guardian text;
@@ -44,14 +50,17 @@ begin
     raise warning 'leasehold: % has children by inheritance, which are not protected with it', target;
   end if;
   -- Columns, functions and types are looked up now and not when the first row is written: it must be text. Runs on no row.
-  execute format(E'select pg_catalog.starts_with((\\n%s\\n), %L) from %s as new limit 0', expression, '', target);
+  trial := format(E'select pg_catalog.starts_with((\\n%s\\n), %L) from %s as new limit 0', expression, '', target);
+  perform set_config('search_path', path, true);
+  execute trial;
+  perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 
   perform ${s}.unprotect(protected);
   guardian := format('${s}.%I', 'protect_' || substr(md5(random()::text || clock_timestamp()::text), 1, 12));
   -- The names in the expression mean what they mean now, whatever the search_path of who writes.
   execute format('create function %s() returns trigger language plpgsql set search_path = %s as %L', guardian,
     (select coalesce(string_agg(quote_ident(p), ', ') || ', ', '') || 'pg_temp'
-      from unnest(current_schemas(false)) p where p not like 'pg_temp%'),
+      from unnest(schemas) p where p not like 'pg_temp%'),
     format($body$
 #variable_conflict use_column
 declare
@@ -99,6 +108,7 @@ end $body$, expression));
     execute format('create trigger leasehold_protect_truncate before truncate on %s for each statement '
       || 'execute function ${s}.refuse_truncate()', part.name);
   end loop;
+  perform set_config('search_path', path, true);
   return true;
 end $function$;
 comment on function ${s}.protect(regclass, text) is 'Refuses (LH002) rows written to a table without a guard of their resource in the same transaction. The expression over NEW gives the qualified name and is used for old rows too. Again: replaces the expression.';
