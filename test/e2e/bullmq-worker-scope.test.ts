@@ -264,6 +264,29 @@ describe('stepping down', () => {
     expect(bench.errors).toEqual([]);
   });
 
+  test('and being elected again asks at once for jobs of which somebody else was told', async () => {
+    await using bench = new Bench(redisUrl);
+    await using raw = await connectRedis(redisUrl);
+    const worker = bench.worker(
+      new LeasedWorker(bench.name, () => {}, {
+        connection: bench.connection,
+        lease: { resource: 'payments', scope: 'worker', manager: bench.manager({ ttl: 2000 }) },
+      }),
+    );
+    const drained = once(worker, 'drained');
+    await bench.add({});
+    await drained;
+    await worker.pause();
+    await bench.add({});
+    // As if one had been told who died of it.
+    expect(await raw.del(`bull:${bench.name}:marker`)).toBe(1);
+    const completed = once(worker, 'completed');
+    const from = performance.now();
+    await worker.resume();
+    await completed;
+    expect(performance.now() - from).toBeLessThan(3000);
+  });
+
   test('with a processor that does not hear: its slot is free, its job runs in the next term', async () => {
     await using bench = new Bench(redisUrl);
     const [begun, never] = [new Gate(), new Gate()];

@@ -29,3 +29,11 @@ export function isBetweenConnections(worker: Worker): boolean {
   const status = (backend?.blockingConnection ?? blockingConnection)?._client?.status;
   return status === 'reconnecting' || status === 'close';
 }
+
+/**
+ * Has BullMQ ask for a job before it waits for one. It remembers that the queue was empty when it stopped, and would wait to be
+ * told of a job, for up to 10 s; but who was told of those that have come since may be dead by now, or out of office.
+ */
+export function forgetDrained(worker: Worker): void {
+  Object.assign(worker, { drained: false, blockUntil: 0 });
+}

@@ -4,7 +4,7 @@ import type { Job, Worker, WorkerOptions } from 'bullmq';
 import type { Candidate } from './candidate.ts';
 import { windDown } from './closing.ts';
 import { shareManager } from './default-manager.ts';
-import { isBetweenConnections, type Engine } from './engine.ts';
+import { forgetDrained, isBetweenConnections, type Engine } from './engine.ts';
 import { parseLeaseOptions, type LeasedProcessor, type LeasedWorkerOptions, type LeaseSettings } from './options.ts';
 import { checkProcessor, withThreeParameters } from './processor.ts';
 import { Runs } from './run.ts';
@@ -158,6 +158,7 @@ export function withLease<Base extends WorkerClass>(
         resume: () => {
           // BullMQ's resume would call our run, and drop what comes of it.
           this.paused = false;
+          forgetDrained(this);
           this.emit('resumed');
           return super.run();
         },
