@@ -6,7 +6,7 @@ import { bullmqOf, others } from './test/bullmq-matrix/versions.mjs';
 const conditions = ['@leasehold/source'];
 
 // `npm run matrix` sets it.
-const { alias, env } = bullmqOf(process.env['LEASEHOLD_BULLMQ']);
+const { alias, env, exclude } = bullmqOf(process.env['LEASEHOLD_BULLMQ']);
 
 const shared = {
   environment: 'node',
@@ -34,7 +34,10 @@ const otherBullmqs = others.map((version) => {
   };
 });
 
-const sideBySide = ['test/{conformance,postgres,http,conditional,recipes}/**/*.test.ts'];
+const sideBySide = [
+  'test/{conformance,postgres,http,conditional,nest,recipes}/**/*.test.ts',
+  'test/e2e/bullmq-{backends,connections,telemetry}.test.ts',
+];
 
 export default defineConfig({
   test: {
@@ -60,19 +63,21 @@ export default defineConfig({
           env,
           name: 'services', // one private Redis and one private PostgreSQL, shared by all files
           include: ['test/**/*.test.ts'],
-          exclude: [...sideBySide, 'test/packaging/**', '**/node_modules/**'],
+          exclude: [...sideBySide, ...exclude, 'test/packaging/**', '**/node_modules/**'],
           globalSetup: ['test/support/global-setup.ts'],
           setupFiles: ['test/support/setup.ts'],
           sequence: { groupOrder: 1 },
         },
       },
       {
-        resolve: { conditions },
+        resolve: { conditions, alias },
         ssr: { resolve: { conditions } },
         test: {
           ...shared,
+          env,
           name: 'fences', // their time is not watched so closely that two files could not share the cores
           include: sideBySide,
+          exclude: [...exclude, '**/node_modules/**'],
           globalSetup: ['test/support/global-setup.ts'],
           setupFiles: ['test/support/setup.ts'],
           maxWorkers: 3, // they wait more than they compute

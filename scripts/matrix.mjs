@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import { needsSix, others, typesOf } from '../test/bullmq-matrix/versions.mjs';
+import { others, typesOf } from '../test/bullmq-matrix/versions.mjs';
 import { command, runNode } from './lib/foreground.mjs';
 import { prepare, root } from './lib/prepare.mjs';
 import { summarize } from './lib/results.mjs';
@@ -32,9 +32,8 @@ await command(async (stopping) => {
     const begin = performance.now();
     const report = join(guardedFolder('results'), 'results.json');
     const env = { ...process.env, ...found, ...(isOther && { LEASEHOLD_BULLMQ: version }) };
-    const left = version.startsWith('5.') ? needsSix.map((file) => `--exclude=${file}`) : [];
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-    const args = ['run', '--project=unit', '--project=services', ...reporters, ...left, ...files];
+    const args = ['run', '--project=unit', '--project=services', '--project=fences', ...reporters, ...files];
     const tests = await runNode([vitest, ...args], { cwd: root, env, stopping });
     const types = isOther ? await checkTypes(version, stopping) : 0;
     if (stopping.aborted) return 1;
