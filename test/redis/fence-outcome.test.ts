@@ -4,6 +4,8 @@ import type { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
+// Not public: how to know the question.
+import { settleScript } from '../../packages/core/src/redis/scripts/fence-settle.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { connectRedis, uniqueName } from '../support/redis-client.ts';
 import { until } from '../support/redis-cluster.ts';
@@ -306,15 +308,16 @@ test('a client that sends again writes twice; without the fence, that is', async
 describe('a server that is silent', () => {
   test('until it is almost too late: the write is answered', async () => {
     await using silent = await startRedis();
-    const client = await connectRedis(silent.url);
+    await using between = await TcpProxy.start(silent);
+    const client = await connectRedis(between.redisUrl);
     open.push({ close: () => client.disconnect() });
-    const fence = redisFence(client, { timeout: '1s' });
+    const fence = redisFence(client, { timeout: '3s' });
     const grant = nextGrant();
     await fence.write(grant, push('before'));
     await silent.pause();
+    const asked = between.nextRequest(settleScript.sha);
     const write = fence.write(grant, push('late'));
-    // The question what became of it is what is sent after three quarters of the time.
-    const asked = new Promise((resolve) => setTimeout(resolve, 800));
+    // It has been asked what became of the write, after three quarters of the time.
     await asked;
     silent.resume();
     expect((await write).value).toBe(2);
