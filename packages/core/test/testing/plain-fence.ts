@@ -105,6 +105,7 @@ export class PlainFence implements Fence<MemoryTx> {
   }
 
   async highest(resource: string): Promise<Mark | null> {
+    checkQualified(resource);
     return this.mark(resource);
   }
 
