@@ -104,6 +104,12 @@ async function scriptCalls(): Promise<number> {
   return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1] ?? '0');
 }
 
+async function redisCpuUs(): Promise<number> {
+  const info = await admin.info('cpu');
+  const of = (name: string): number => Number(new RegExp(`used_cpu_${name}:([\\d.]+)`).exec(info)?.[1] ?? '0') * 1e6;
+  return of('user') + of('sys');
+}
+
 const load = (): string => `load ${loadavg()[0]?.toFixed(1)}`;
 const distinct = (n: number): string => `key-${n}`;
 const cases = [
@@ -115,16 +121,18 @@ const cases = [
 for (const { title, concurrency, keyOf } of cases) {
   const variants = kinds.map((kind) => new Jobs(kind, concurrency, keyOf));
   show(`${title} (${ROUNDS} rounds of ${COUNT} jobs, ${load()})`, await interleave(variants, ROUNDS, COUNT));
-  const calls: string[] = [];
   for (const variant of variants) {
     await variant.prepare(COUNT);
-    const before = await scriptCalls();
+    const [calls, redisUs, before] = [await scriptCalls(), await redisCpuUs(), process.cpuUsage()];
     await variant.round(COUNT);
-    calls.push(`${variant.name} ${(((await scriptCalls()) - before) / COUNT).toFixed(2)}`);
+    const { user, system } = process.cpuUsage(before);
+    const each = (total: number): string => (total / COUNT).toFixed(total / COUNT < 10 ? 2 : 0);
+    console.log(
+      `${variant.name}, for each job: EVALSHA ${each((await scriptCalls()) - calls)}, ` +
+        `CPU ${each(user + system)} µs here and ${each((await redisCpuUs()) - redisUs)} µs in Redis`,
+    );
   }
-  console.log(`EVALSHA for each job: ${calls.join(', ')}`);
 }
-
 await clearLast();
 
 function showTimes(title: string, values: readonly number[]): void {
