@@ -34,9 +34,10 @@ const otherBullmqs = others.map((version) => {
   };
 });
 
-const sideBySide = [
-  'test/{conformance,postgres,http,conditional,nest,recipes}/**/*.test.ts',
-  'test/e2e/bullmq-{backends,connections,telemetry}.test.ts',
+/** Tests that watch the time so closely that nothing else may run beside them. */
+const timed = [
+  'test/e2e/{clock-steps,cron,many-leases,silent-store,waiting}.test.ts',
+  'test/{demo,examples}/**/*.test.ts',
 ];
 
 export default defineConfig({
@@ -61,9 +62,8 @@ export default defineConfig({
         test: {
           ...shared,
           env,
-          name: 'services', // one private Redis and one private PostgreSQL, shared by all files
-          include: ['test/**/*.test.ts'],
-          exclude: [...sideBySide, ...exclude, 'test/packaging/**', '**/node_modules/**'],
+          name: 'timed',
+          include: timed,
           globalSetup: ['test/support/global-setup.ts'],
           setupFiles: ['test/support/setup.ts'],
           sequence: { groupOrder: 1 },
@@ -75,9 +75,9 @@ export default defineConfig({
         test: {
           ...shared,
           env,
-          name: 'fences', // their time is not watched so closely that two files could not share the cores
-          include: sideBySide,
-          exclude: [...exclude, '**/node_modules/**'],
+          name: 'services', // one private Redis and one private PostgreSQL, shared by all files
+          include: ['test/**/*.test.ts'],
+          exclude: [...timed, ...exclude, 'test/packaging/**', '**/node_modules/**'],
           globalSetup: ['test/support/global-setup.ts'],
           setupFiles: ['test/support/setup.ts'],
           maxWorkers: 3, // they wait more than they compute
