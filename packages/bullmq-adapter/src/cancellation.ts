@@ -4,14 +4,16 @@ import { isError } from './thrown.ts';
 export class Cancellation {
   readonly #controller = new AbortController();
   readonly #outer: AbortSignal | undefined;
+  readonly #as: (reason: Error) => Error;
   readonly #forward = (): void => this.cancel(this.#outer?.reason);
 
   /**
    * `outer` may be a polyfill, as older versions of BullMQ had it: `AbortSignal.any` accepts such a signal and never fires,
-   * so it is listened to.
+   * so it is listened to. `as` makes of each reason what the signal is aborted with.
    */
-  constructor(outer: AbortSignal | undefined) {
+  constructor(outer: AbortSignal | undefined, as: (reason: Error) => Error = (reason) => reason) {
     this.#outer = outer;
+    this.#as = as;
     if (outer === undefined) return;
     if (outer.aborted) this.#forward();
     else outer.addEventListener('abort', this.#forward);
@@ -24,7 +26,7 @@ export class Cancellation {
   /** `worker.cancelJob` gives a text or nothing; thrown as it is, a text would be recorded as the failure "null". */
   cancel(reason: unknown): void {
     const why = typeof reason === 'string' ? reason : 'no reason given';
-    this.#controller.abort(isError(reason) ? reason : new Error(`the job was cancelled: ${why}`));
+    this.#controller.abort(this.#as(isError(reason) ? reason : new Error(`the job was cancelled: ${why}`)));
   }
 
   end(): void {

@@ -24,11 +24,18 @@ export class JobRun<R = unknown> {
   lossAnnounced = false;
   #isInDoubt = false;
 
-  constructor(job: Job, token: string, outer: AbortSignal | undefined, body: Body<R>, abandonAfterMs: number) {
+  constructor(
+    job: Job,
+    token: string,
+    outer: AbortSignal | undefined,
+    body: Body<R>,
+    abandonAfterMs: number,
+    cancelledAs?: (reason: Error) => Error,
+  ) {
     this.job = job;
     this.token = token;
     this.body = body;
-    this.cancellation = new Cancellation(outer);
+    this.cancellation = new Cancellation(outer, cancelledAs);
     this.patience = new Patience(abandonAfterMs);
   }
 

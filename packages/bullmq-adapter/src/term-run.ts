@@ -1,4 +1,4 @@
-import { LeaseLostError, RunCancelledError, type Lease, type StaleTokenError } from '@leasehold/core';
+import { LeaseLostError, type Lease, type StaleTokenError } from '@leasehold/core';
 import type { JobRun } from './job-run.ts';
 import type { Losses } from './losses.ts';
 import type { LeasedJob, LeaseSettings } from './options.ts';
@@ -27,8 +27,6 @@ export class TermRun<R> implements Seat {
   readonly #term: Term;
   readonly #run: JobRun<R>;
   readonly #context: TermRunContext;
-  /** What the processor hears: one of Leasehold's errors, whatever was asked for. */
-  readonly #controller = new AbortController();
   #giveUp: () => void = () => {};
 
   constructor(term: Term, run: JobRun<R>, context: TermRunContext) {
@@ -38,13 +36,11 @@ export class TermRun<R> implements Seat {
     run.lease = term.lease;
     // Not enumerable: a job's own properties are what BullMQ serialises and people log.
     Object.defineProperty(run.job, 'lease', { value: term.lease, configurable: true });
-    const { signal } = run.cancellation;
-    if (signal.aborted) this.#abort();
-    else signal.addEventListener('abort', () => this.#abort());
   }
 
   cancel(reason: Error): void {
     this.#run.cancellation.cancel(reason);
+    if (codeOf(reason) === 'LEASE_LOST') this.#announceLoss(reason as LeaseLostError);
   }
 
   giveUp(): void {
@@ -59,7 +55,7 @@ export class TermRun<R> implements Seat {
     this.#context.observer.acquired(this.#job);
     // Those who listen take their time as well.
     if (!this.#term.isOpen) return this.#handBack(this.#term.end);
-    const processor = settled(() => this.#run.body(this.#controller.signal));
+    const processor = settled(() => this.#run.body(this.#signal));
     const outcome = await this.#patiently(processor);
     return outcome === ABANDONED ? this.#abandon(processor) : this.#conclude(outcome);
   }
@@ -72,24 +68,21 @@ export class TermRun<R> implements Seat {
     return this.#run.job as LeasedJob;
   }
 
-  #abort(): void {
-    const { resource, fencingToken } = this.#lease;
-    const reason: unknown = this.#run.cancellation.signal.reason;
-    const code = codeOf(reason);
-    const isOurs = code === 'LEASE_LOST' || code === 'RUN_CANCELLED';
-    this.#controller.abort(isOurs ? reason : new RunCancelledError(resource, 'caller', fencingToken, reason));
-    if (code === 'LEASE_LOST') this.#announceLoss(reason as LeaseLostError);
+  get #signal(): AbortSignal {
+    return this.#run.cancellation.signal;
   }
 
-  async #patiently(processor: Promise<Settled<R>>): Promise<Settled<R> | typeof ABANDONED> {
-    this.#run.begin(this.#controller.signal);
-    const givenUp = new Promise<typeof ABANDONED>((resolve) => (this.#giveUp = () => resolve(ABANDONED)));
-    return Promise.race([this.#run.patience.with(processor), givenUp]);
+  #patiently(processor: Promise<Settled<R>>): Promise<Settled<R> | typeof ABANDONED> {
+    this.#run.begin(this.#signal);
+    return new Promise((resolve) => {
+      this.#giveUp = () => resolve(ABANDONED);
+      void this.#run.patience.with(processor).then(resolve);
+    });
   }
 
   /** The term is over as well: under the next one the job may run beside what is left behind, which the fence refuses then. */
   #abandon(processor: Promise<Settled<R>>): Promise<never> {
-    const reason = asError(this.#controller.signal.reason);
+    const reason = asError(this.#signal.reason);
     this.#term.leaveBehind(processor);
     this.#context.abandoned(this.#term);
     this.#context.observer.abandoned(this.#job, reason);
@@ -106,7 +99,7 @@ export class TermRun<R> implements Seat {
     if (isControlError(error)) throw error;
     // The end of a term is no failure of the job, whatever its processor makes of it.
     const { end } = this.#term;
-    if (end !== undefined && this.#controller.signal.reason === end) return this.#handBack(error);
+    if (end !== undefined && this.#signal.reason === end) return this.#handBack(error);
     throw error;
   }
 

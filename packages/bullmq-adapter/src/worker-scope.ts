@@ -9,7 +9,7 @@ import type { LeaseSettings } from './options.ts';
 import { delayMs, putBack } from './put-back.ts';
 import type { Body, JobRunner, RunObserver } from './runner.ts';
 import { TermRun, type TermRunContext } from './term-run.ts';
-import { asError, propertyOf } from './thrown.ts';
+import { asError, codeOf, propertyOf } from './thrown.ts';
 
 /** How long a job rests that reached a worker out of office. By then the next one is at work. */
 const TURNED_AWAY_MS = 50;
@@ -23,6 +23,11 @@ export class WorkerScope implements JobRunner {
   readonly #settings: LeaseSettings;
   readonly #live = new LiveRuns();
   readonly #context: TermRunContext;
+  /** What a processor hears is one of Leasehold's errors, whatever was asked for. */
+  readonly #cancelledAs = (reason: Error): Error => {
+    const code = codeOf(reason);
+    return code === 'LEASE_LOST' || code === 'RUN_CANCELLED' ? reason : this.#cancelled(reason);
+  };
 
   constructor(manager: LeaseManager, settings: LeaseSettings, observer: RunObserver & TermObserver, engine: Engine) {
     const candidate = new Candidate(manager, settings, observer, engine);
@@ -38,7 +43,7 @@ export class WorkerScope implements JobRunner {
   }
 
   async run<R>(job: Job, token: string, outer: AbortSignal | undefined, body: Body<R>): Promise<R> {
-    const run = new JobRun(job, token, outer, body, this.#settings.abandonAfterMs);
+    const run = new JobRun(job, token, outer, body, this.#settings.abandonAfterMs, this.#cancelledAs);
     const earlier = this.#live.enter(run);
     const { closing } = this.candidate;
     try {
@@ -80,7 +85,7 @@ export class WorkerScope implements JobRunner {
     const { job, token } = run;
     const { term, closing } = this.candidate;
     if (term === undefined || !term.isOpen) {
-      const why = term?.end ?? new RunCancelledError(this.#settings.resource as string, 'caller');
+      const why = term?.end ?? this.#cancelled();
       return putBack(job, token, TURNED_AWAY_MS, why, closing);
     }
     if (earlier.length > 0) {
@@ -96,5 +101,9 @@ export class WorkerScope implements JobRunner {
     } finally {
       term.leave(seat);
     }
+  }
+  #cancelled(cause?: Error): RunCancelledError {
+    const { term } = this.candidate;
+    return new RunCancelledError(this.#settings.resource as string, 'caller', term?.lease.fencingToken, cause);
   }
 }
