@@ -39,15 +39,12 @@ const pieces = [
   '/*',
   '*/',
   ';',
-  '\n',
-  '\t',
   '$$',
   ' ',
   '',
   '/',
   '\u{1F98A}',
   'e\u0301',
-  '\u2028',
   '\ufeff',
   '\uffff',
   '\u{10ffff}',
@@ -58,7 +55,8 @@ const hostile = fc
     minLength: 1,
     maxLength: 6,
   })
-  .map((parts) => parts.join(''));
+  // No name and no leaseId has control characters.
+  .map((parts) => parts.join('').replace(/[\p{Cc}\u2028\u2029]/gu, ''));
 
 /** Each sends a statement as it is. */
 type Send = (sql: string) => Promise<unknown>;
@@ -75,7 +73,7 @@ test('what SQL gets is the name and the leaseId, byte for byte, whoever sends it
   let runs = 0;
   await fc.assert(
     fc.asyncProperty(hostile, hostile, async (name, leaseId) => {
-      fc.pre(!`${name}${leaseId}`.includes('\0') && name !== '' && leaseId !== '');
+      fc.pre(name !== '' && leaseId !== '');
       const grant = { ...grantFor(`test/${name}`), leaseId };
       const written = [fence.guardSql(grant), fence.activateSql(grant), fence.admitSql(grant)][runs % 3]!;
       expect(written).toMatch(/^select leasehold\.[a-z]+\(E'[\w\\-]*', \d+, E'[\w\\-]*'(?:, \d+)+\)$/);

@@ -58,8 +58,6 @@ interface Scene extends AsyncDisposable {
   write(more?: (send: Send) => Promise<unknown>): Promise<unknown>;
 }
 
-const limits: PostgresFenceOptions = { timeout: 300, idleTimeout: 300, lockTimeout: 600 };
-
 async function scene<Tx>(
   end: () => Promise<void>,
   proxy: TcpProxy,
@@ -83,7 +81,7 @@ async function scene<Tx>(
 }
 
 const scenes = {
-  async pg(): Promise<Scene> {
+  async pg(limits: PostgresFenceOptions): Promise<Scene> {
     const { proxy, url } = await proxyTo(site.url);
     const own = connectPool(url);
     return scene(
@@ -93,7 +91,7 @@ const scenes = {
       (tx) => (sql) => tx.query(sql),
     );
   },
-  async 'postgres.js'(): Promise<Scene> {
+  async 'postgres.js'(limits: PostgresFenceOptions): Promise<Scene> {
     const { proxy, url } = await proxyTo(site.url);
     const sql = connectPostgresJs(url, { prepare: false, backoff: () => 0 });
     const end = (): Promise<void> => sql.end({ timeout: 0 });
@@ -104,7 +102,7 @@ const scenes = {
 const notWritten = { code: 'FENCE_UNAVAILABLE', outcome: 'not-written' };
 
 describe.each(Object.keys(scenes) as (keyof typeof scenes)[])('over %s', (kind) => {
-  const open = (): Promise<Scene> => scenes[kind]();
+  const open = (limits: PostgresFenceOptions = {}): Promise<Scene> => scenes[kind](limits);
 
   test('a COMMIT that was carried out, and whose answer was lost, counts', async () => {
     await using own = await open();
@@ -122,7 +120,7 @@ describe.each(Object.keys(scenes) as (keyof typeof scenes)[])('over %s', (kind) 
   });
 
   test('a COMMIT that is on its way for too long is cut off, and it is certain what became of it', async () => {
-    await using own = await open();
+    await using own = await open({ timeout: 300 });
     void own.proxy.nextRequest(COMMIT).then(() => own.proxy.pass());
     const write = own.write(async () => own.proxy.swallow('up'));
     expect(await failure(write)).toMatchObject(notWritten);
@@ -130,7 +128,7 @@ describe.each(Object.keys(scenes) as (keyof typeof scenes)[])('over %s', (kind) 
   });
 
   test('where the server cannot be asked, the outcome is unknown', async () => {
-    await using own = await open();
+    await using own = await open({ idleTimeout: 1000, lockTimeout: 1100 });
     void own.proxy.loseNextReply(COMMIT);
     const write = own.write(async () => own.proxy.refuse());
     expect(await failure(write)).toMatchObject({ code: 'FENCE_UNAVAILABLE', outcome: 'unknown' });

@@ -124,7 +124,7 @@ const overPostgresJs: Kind<postgres.Sql> = {
   end: (sql) => sql.end({ timeout: 0 }),
 };
 
-/** How long the subjects let an owner stand still in its transaction. Milliseconds. */
+/** How long an owner that stops may stand still in its transaction. Milliseconds. */
 const IDLE_MS = 400;
 
 async function subjectOver<Client extends PostgresClient>(
@@ -135,10 +135,10 @@ async function subjectOver<Client extends PostgresClient>(
   const { proxy, url: throughProxy } = await proxyTo(url);
   const reader = connectPool(url, { max: 1 });
   const clients: Client[] = [];
-  const open = (to: string): PostgresFence<TxOf<Client>> => {
+  const open = (to: string, more: PostgresFenceOptions = {}): PostgresFence<TxOf<Client>> => {
     const client = kind.open(to);
     clients.push(client);
-    return postgresFence(client, { idleTimeout: IDLE_MS, ...options });
+    return postgresFence(client, { ...options, ...more });
   };
   const fence = open(throughProxy);
   const ends: (() => Promise<unknown>)[] = [];
@@ -159,7 +159,7 @@ async function subjectOver<Client extends PostgresClient>(
     async abandon(grant, entry) {
       // Stopped for good, as far as the server can tell: the connection stands, and nothing comes.
       const other = await proxyTo(url);
-      const stopped = open(other.url);
+      const stopped = open(other.url, { idleTimeout: IDLE_MS });
       let hasStopped = (): void => {};
       const standsStill = new Promise<void>((resolve) => (hasStopped = resolve));
       let letGo = (): void => {};
