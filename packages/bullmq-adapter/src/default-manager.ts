@@ -53,7 +53,7 @@ function checkConnection(connection: unknown): asserts connection is Readonly<Re
   if (typeof connection !== 'object' || connection === null) throw missing('is no Redis client and no options for one');
   const its = connection as Readonly<Record<string, unknown>>;
   const has = (...methods: readonly string[]): boolean => methods.every((name) => typeof its[name] === 'function');
-  if (has('runCommand')) throw missing('is a client that was wrapped for BullMQ (the client itself would do)');
+  if (has('runCommand')) throw missing('is a client that was wrapped for BullMQ');
   if (has('duplicate')) {
     if (!has('call') && !has('sendCommand', 'destroy')) throw missing('is a client of neither ioredis nor node-redis');
   } else if (has('query') || POSTGRES_OPTIONS.some((name) => name in connection)) {
