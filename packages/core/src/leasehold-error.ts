@@ -9,6 +9,8 @@ export interface ErrorDetails {
 // A registered symbol, so that errors of a second installed copy of this package are recognised as well.
 const brand = Symbol.for('leasehold.error');
 
+const MAX_CAUSES = 50;
+
 /** Base of all errors. `message` begins with the code. */
 export class LeaseholdError extends Error {
   readonly code: ErrorCode;
@@ -39,12 +41,14 @@ export class LeaseholdError extends Error {
   static find(error: unknown, code?: ErrorCode): LeaseholdError | undefined {
     try {
       const seen = new Set<unknown>();
-      for (let at = error; at instanceof Error && !seen.has(at); at = at.cause) {
+      // A getter may give a new cause each time.
+      for (let at = error; at instanceof Error && !seen.has(at) && seen.size < MAX_CAUSES; at = at.cause) {
         seen.add(at);
         if (!(brand in at)) continue;
         const found = at as unknown as LeaseholdError;
-        const isTimeout = code === 'RESOURCE_BUSY' && found.code === 'ACQUIRE_TIMEOUT';
-        if (code === undefined || found.code === code || isTimeout) return found;
+        const its: unknown = found.code;
+        const isTimeout = code === 'RESOURCE_BUSY' && its === 'ACQUIRE_TIMEOUT';
+        if (typeof its === 'string' && (code === undefined || its === code || isTimeout)) return found;
       }
     } catch {
       // Anything can be thrown: a proxy, an error whose cause is a getter that throws. Whatever it is, it is none of ours.

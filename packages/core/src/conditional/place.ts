@@ -1,5 +1,6 @@
 import { ConfigError, FenceUnavailableError, LeaseholdError } from '../errors.ts';
 import { show } from '../show.ts';
+import { messageOf } from '../thrown.ts';
 import type { Budget } from './budget.ts';
 import { cellProblem, fateOf, type ConditionalCell } from './cell.ts';
 
@@ -45,7 +46,7 @@ export class Place<V> {
       return await this.#look(resource, budget);
     } catch (error) {
       if (isCertain(error)) throw error;
-      throw this.unavailable(resource, `could not be read: ${said(error)}`, error, 'not-written');
+      throw this.unavailable(resource, `could not be read: ${messageOf(error)}`, error, 'not-written');
     }
   }
 
@@ -81,7 +82,7 @@ export class Place<V> {
             resource,
             now === null
               ? 'its cell is gone: somebody has deleted it, and with it what the fence knew'
-              : `no certain answer: ${said(sent.cause)}, and too much has changed since to tell`,
+              : `no certain answer: ${messageOf(sent.cause)}, and too much has changed since to tell`,
             sent.cause,
           );
         case 'open':
@@ -89,7 +90,7 @@ export class Place<V> {
           at = now;
       }
       await budget.pause(round);
-      if (budget.isOver) throw this.unavailable(resource, `no certain answer: ${said(sent.cause)}`, sent.cause);
+      if (budget.isOver) throw this.unavailable(resource, `no certain answer: ${messageOf(sent.cause)}`, sent.cause);
     }
   }
 
@@ -115,7 +116,7 @@ export class Place<V> {
     } catch (cause) {
       if (!isCertain(cause)) return { cause };
       if (round === 0) throw cause;
-      throw this.unavailable(resource, `no certain answer, and then: ${said(cause)}`, cause);
+      throw this.unavailable(resource, `no certain answer, and then: ${messageOf(cause)}`, cause);
     }
   }
 
@@ -143,12 +144,12 @@ export class Place<V> {
       try {
         return await this.#look(resource, budget);
       } catch (error) {
-        why = `, and it could not be read: ${said(error)}`;
+        why = `, and it could not be read: ${messageOf(error)}`;
         if (isCertain(error)) break;
       }
       await budget.pause(round);
     }
-    throw this.unavailable(resource, `no certain answer: ${said(cause)}${why}`, cause);
+    throw this.unavailable(resource, `no certain answer: ${messageOf(cause)}${why}`, cause);
   }
 
   async #look(resource: string, budget: Budget): Promise<Found<V>> {
@@ -193,8 +194,4 @@ export class Place<V> {
 function isCertain(error: unknown): boolean {
   const known = LeaseholdError.of(error);
   return known?.code === 'CONFIG' || (known as FenceUnavailableError | undefined)?.outcome === 'not-written';
-}
-
-function said(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

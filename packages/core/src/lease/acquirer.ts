@@ -8,6 +8,7 @@ import {
 import type { Fence } from '../fence/fence.ts';
 import { qualify } from '../names.ts';
 import type { AcquireSettings } from '../options.ts';
+import { messageOf } from '../thrown.ts';
 import { throwIfAborted } from './aborted.ts';
 import { Acquisition, type Granted } from './acquisition.ts';
 import type { Context } from './context.ts';
@@ -138,7 +139,7 @@ export class Acquirer {
         this.#context.announcer.refused(tenure, stale);
         throw stale;
       }
-      throw LeaseholdError.of(error) ?? unavailable('activation failed', error);
+      throw LeaseholdError.of(error) ?? unavailable(`activation failed: ${messageOf(error)}`, error);
     }
     if (result === TIMED_OUT) throw unavailable(`no answer to the activation within ${settings.activateTimeoutMs} ms`);
     tenure.assertHeld();

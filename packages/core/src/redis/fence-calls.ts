@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts';
+import { messageOf } from '../thrown.ts';
 import type { Send } from './client.ts';
 import { Deadlines, type Due } from './deadlines.ts';
 import { isErrorReply, isNoScript, isRefusal, isUncompiled, isUnsent, withoutCommand } from './failure.ts';
@@ -48,6 +49,7 @@ export class FenceCalls {
   readonly #isCluster: boolean;
   readonly #clock: Clock;
   readonly #deadlines: Deadlines;
+  #lastSeen: readonly unknown[] | undefined;
 
   constructor(client: IoredisClient | NodeRedisClient, clock: Clock) {
     this.#send = senderOf(client);
@@ -57,6 +59,13 @@ export class FenceCalls {
     this.#isCluster = isIoredis(client) && client.isCluster === true;
     this.#clock = clock;
     this.#deadlines = new Deadlines(clock);
+  }
+
+  /** Tells whether there has been no other connection since it was called before; ioredis only, see `connectionsOf`. */
+  isSameConnection(): boolean {
+    const before = this.#lastSeen;
+    this.#lastSeen = this.#connections();
+    return before !== undefined && !this.#haveChanged(before);
   }
 
   run(called: Script, args: ScriptArgs, timeoutMs: number): Promise<Exclude<Answer, { readonly kind: 'settled' }>> {
@@ -73,7 +82,7 @@ export class FenceCalls {
       const mayBeSecond = (): boolean => this.#haveChanged(connections);
       const failed = (error: unknown): void => {
         this.#deadlines.remove(due);
-        const said = error instanceof Error ? error.message : String(error);
+        const said = messageOf(error);
         const detail = isErrorReply(error) ? `${called.name} was refused: ${said}` : `was lost: ${said}`;
         const isUnsentNow = isUnsent(error) || (wasOffline && said === 'Connection is closed.');
         const isRefused = isUncompiled(error) || (!mayBeSecond() && (isUnsentNow || isRefusal(error)));
@@ -139,9 +148,9 @@ export class FenceCalls {
 }
 
 function senderOf(client: IoredisClient | NodeRedisClient): Send {
-  if (isIoredis(client)) return (command, args) => client.call(command, ...args);
+  if (isIoredis(client)) return async (command, args) => client.call(command, ...args);
   const plain = client.withTypeMapping?.({}) ?? client;
-  return (command, args) => plain.sendCommand([command, ...args]);
+  return async (command, args) => plain.sendCommand([command, ...args]);
 }
 
 /** node-redis sends nothing twice, so that all its connections are one to us. */

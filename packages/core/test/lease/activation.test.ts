@@ -9,6 +9,7 @@ import {
   type Holding,
 } from '@leasehold/core';
 import { describe, expect, test } from 'vitest';
+import { thrownBy, unreadable } from '../thrown.ts';
 import { bench, deferred, outcomeOf, rejectionOf } from './setup.ts';
 
 /** A fence that records what it is asked, in front of a real one. */
@@ -285,5 +286,40 @@ describe('a fence that is down', () => {
       option: 'fences',
     });
     expect(LeaseManager).toBeDefined();
+  });
+});
+
+describe('a fence that throws what is no error of ours', () => {
+  test('is unavailable, and the message says what it said', async () => {
+    const { manager } = bench();
+    const fences = [brokenFence(() => Promise.reject(new Error('no such table')))];
+    const error = await rejectionOf(manager.run('r', { fences }, () => 1));
+    expect(error).toMatchObject({ code: 'FENCE_UNAVAILABLE', resource: 'r' });
+    expect((error as Error).message).toContain('activation failed: no such table');
+  });
+
+  test.each(unreadable)('is unavailable, and the lease is free again: %s', async (_, make) => {
+    const { manager } = bench();
+    const fences = [
+      brokenFence(() => {
+        throw make();
+      }),
+    ];
+    expect(await rejectionOf(manager.run('r', { fences }, () => 1))).toMatchObject({ code: 'FENCE_UNAVAILABLE' });
+    expect(await manager.run('r', () => 'free')).toBe('free');
+  });
+
+  test.each(unreadable)('what a body throws comes out as it is: %s', async (_, make) => {
+    const { manager, clock } = bench();
+    const ledger = new MemoryFence({ clock });
+    const thrown = make();
+    const { itself } = await thrownBy(() =>
+      manager.run('r', { fences: [ledger] }, (lease) =>
+        ledger.write(lease, () => {
+          throw thrown;
+        }),
+      ),
+    );
+    expect(Object.is(itself, thrown)).toBe(true);
   });
 });

@@ -1,6 +1,7 @@
 import { basename, dirname, isAbsolute, resolve } from 'node:path';
 import { ConfigError, FenceUnavailableError } from '../../errors.ts';
 import { show } from '../../show.ts';
+import { messageOf, propertyOf } from '../../thrown.ts';
 
 /** The longest that a file system takes, less the longest ending that is added here. Bytes. */
 const LONGEST_NAME = 255 - '.fence.break.'.length - 32;
@@ -49,12 +50,11 @@ export class FilePlace {
 
   /** What the system said, and what to do about it. */
   failure(error: unknown, outcome: 'not-written' | 'unknown'): Error {
-    const said = error instanceof Error ? error.message : String(error);
-    return this.unavailable(`${said}${this.#hint(error)}`, error, outcome);
+    return this.unavailable(`${messageOf(error)}${this.#hint(error)}`, error, outcome);
   }
 
   #hint(error: unknown): string {
-    switch ((error as NodeJS.ErrnoException).code) {
+    switch (propertyOf(error, 'code')) {
       case 'ENOENT':
       case 'ENOTDIR':
         return ` (is ${this.folder} there? a fence makes no folders)`;
