@@ -50,6 +50,24 @@ export function checkJobName(option: string, job: unknown): asserts job is strin
   }
 }
 
+/**
+ * Qualified names: `<namespace>/<resource>`, the namespace by the rule for prefixes and the rest by that for resource names:
+ * at most 64 + 1 + 256 bytes.
+ */
+export function checkQualifiedName(option: string, name: unknown): asserts name is string {
+  const slash = typeof name === 'string' ? name.indexOf('/') : -1;
+  if (typeof name !== 'string' || slash < 0) {
+    throw new ConfigError(option, `is ${show(name)}: must be a qualified name, <namespace>/<resource>`);
+  }
+  checkPrefix(option, name.slice(0, slash));
+  checkResourceName(option, name.slice(slash + 1));
+}
+
+/** LeaseIds of ours are 32 hex digits; those of others are held to the rules for resource names. */
+export function checkLeaseId(option: string, leaseId: unknown): asserts leaseId is string {
+  checkResourceName(option, leaseId);
+}
+
 /** What fences know a resource by. Injective, because a prefix contains no slash. */
 export function qualify(namespace: string, resource: string): string {
   return `${namespace}/${resource}`;

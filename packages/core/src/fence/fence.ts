@@ -12,13 +12,15 @@
  */
 
 import { ConfigError, FenceNotActivatedError, findStale, type StaleTokenError } from '../errors.ts';
+import { checkLeaseId, checkQualifiedName } from '../names.ts';
 import { show } from '../show.ts';
 
 /** All that a fence needs to know of a lease. Plain data: it can travel to another process or over HTTP. */
 export interface Grant {
-  /** The qualified name, `<namespace>/<resource>`. */
+  /** The qualified name, `<namespace>/<resource>`: at most 64 + 1 + 256 bytes, no control characters. */
   readonly resource: string;
   readonly fencingToken: number;
+  /** 1 to 256 bytes, no control characters. */
   readonly leaseId: string;
 }
 
@@ -70,7 +72,6 @@ function requireGrant(value: unknown): asserts value is Grant {
     grant === null ||
     typeof grant.resource !== 'string' ||
     typeof grant.leaseId !== 'string' ||
-    grant.leaseId === '' ||
     !Number.isSafeInteger(grant.fencingToken) ||
     (grant.fencingToken as number) < 1
   ) {
@@ -79,6 +80,8 @@ function requireGrant(value: unknown): asserts value is Grant {
       'a fence takes a lease or a grant { resource, fencingToken, leaseId }; pass the lease, not its token',
     );
   }
+  checkQualifiedName('grant.resource', grant.resource);
+  checkLeaseId('grant.leaseId', grant.leaseId);
 }
 
 /**
@@ -86,9 +89,9 @@ function requireGrant(value: unknown): asserts value is Grant {
  * number cannot be told from a successor's.
  */
 export function grantOf(grant: Grant | Holding): Grant {
-  if (typeof grant === 'object' && grant !== null && isHolding(grant)) return grant.grant;
-  requireGrant(grant);
-  return grant;
+  const asked: unknown = typeof grant === 'object' && grant !== null && isHolding(grant) ? grant.grant : grant;
+  requireGrant(asked);
+  return asked;
 }
 
 /**
@@ -101,10 +104,8 @@ export function grantForWrite(fence: Fence, grant: Grant | Holding): Grant {
     if (!grant.holding.mayWrite(fence)) {
       throw new FenceNotActivatedError(grant.grant.resource, fence.name, grant.grant.fencingToken);
     }
-    return grant.grant;
   }
-  requireGrant(grant);
-  return grant;
+  return grantOf(grant);
 }
 
 /** Throws `ConfigError` unless it is the body of a write. */
@@ -114,8 +115,7 @@ export function checkBody(body: unknown): void {
 
 /** Throws `ConfigError` unless it is a qualified name, for `seal` and `highest`. */
 export function checkQualified(resource: unknown): void {
-  if (typeof resource === 'string' && resource !== '') return;
-  throw new ConfigError('resource', `is ${show(resource)}: must be a qualified name, <namespace>/<resource>`);
+  checkQualifiedName('resource', resource);
 }
 
 /** Throws `ConfigError` unless it can be a fencing token, for `seal`. */

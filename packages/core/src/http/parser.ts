@@ -1,5 +1,6 @@
 import { ConfigError, FencingHeaderError } from '../errors.ts';
 import type { Grant } from '../fence/fence.ts';
+import { checkQualifiedName } from '../names.ts';
 import { refuseUnknown } from '../options.ts';
 import { show } from '../show.ts';
 import { checkVerify } from './checks.ts';
@@ -65,8 +66,8 @@ export function parseSeal(
 }
 
 function routeResource(resource: unknown): string {
-  if (typeof resource === 'string' && resource.includes('/')) return resource;
-  throw new ConfigError('resource', `is ${show(resource)}: must be a qualified name, <namespace>/<resource>`);
+  checkQualifiedName('resource', resource);
+  return resource;
 }
 
 function checkResource(fields: Fields, resource: string | undefined): string {

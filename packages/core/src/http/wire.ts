@@ -5,8 +5,8 @@
 
 import { ConfigError } from '../errors.ts';
 import type { Grant } from '../fence/fence.ts';
-import { checkPrefix, checkResourceName } from '../names.ts';
-import { show } from '../show.ts';
+import { checkLeaseId, checkQualifiedName } from '../names.ts';
+import { given } from '../thrown.ts';
 import type { Sign } from './signature.ts';
 
 export const field = {
@@ -38,17 +38,6 @@ function passes(check: (option: string, name: unknown) => void, name: string): b
   }
 }
 
-/** Whether it is `<namespace>/<resource>`, by the rules for prefixes and resource names. */
-function isQualified(name: string): boolean {
-  const slash = name.indexOf('/');
-  return slash > 0 && passes(checkPrefix, name.slice(0, slash)) && passes(checkResourceName, name.slice(slash + 1));
-}
-
-/** LeaseIds of ours are 32 hex digits; those of others are held to the rules for resource names. */
-function isLeaseId(leaseId: string): boolean {
-  return passes(checkResourceName, leaseId);
-}
-
 /** Undefined unless encodeURIComponent writes exactly this. */
 function decoded(text: string): string | undefined {
   if (text.length > MAX_LENGTH) return undefined;
@@ -62,13 +51,13 @@ function decoded(text: string): string | undefined {
 
 /** Throws `ConfigError` for what is no qualified name: it could not be read on the other side. */
 export function writeResource(resource: string): string {
-  if (isQualified(resource)) return encodeURIComponent(resource);
-  throw new ConfigError('resource', `is ${show(resource)}: must be a qualified name, <namespace>/<resource>`);
+  checkQualifiedName('resource', resource);
+  return encodeURIComponent(resource);
 }
 
 export function readResource(text: string): string | undefined {
   const resource = decoded(text);
-  return resource !== undefined && isQualified(resource) ? resource : undefined;
+  return resource !== undefined && passes(checkQualifiedName, resource) ? resource : undefined;
 }
 
 /** Decimal digits, 1 to 2^53 - 1, no sign, no leading zero; else undefined. */
@@ -79,22 +68,20 @@ export function readToken(text: string): number | undefined {
 
 export function readLeaseId(text: string): string | undefined {
   const leaseId = decoded(text);
-  return leaseId !== undefined && isLeaseId(leaseId) ? leaseId : undefined;
+  return leaseId !== undefined && passes(checkLeaseId, leaseId) ? leaseId : undefined;
 }
 
 /** The headers of a grant. Throws `ConfigError` for one that could not be read again. */
 export function writeGrant(grant: Grant, sign: Sign | undefined): Record<string, string> {
   const { fencingToken, leaseId } = grant;
-  if (!isLeaseId(leaseId)) {
-    throw new ConfigError('grant', `has the leaseId ${show(leaseId)}: must be 1 to 256 bytes, no control characters`);
-  }
+  checkLeaseId('grant.leaseId', leaseId);
   const headers: Record<string, string> = {
     [field.resource]: writeResource(grant.resource),
     [field.token]: String(fencingToken),
     [field.lease]: encodeURIComponent(leaseId),
   };
   if (sign === undefined) return headers;
-  const signature: unknown = sign(grant);
+  const signature: unknown = given('sign', () => sign(grant));
   if (typeof signature !== 'string' || !/^[\u0021-\u002b\u002d-\u007e]{1,1024}$/.test(signature)) {
     throw new ConfigError(
       'sign',
@@ -119,7 +106,7 @@ export function writeHighest(highest: {
 }): Record<string, string> {
   const headers: Record<string, string> = { [field.highest]: String(highest.fencingToken) };
   // A fence may hold one that came by another way, and could not be read.
-  if (highest.leaseId !== null && isLeaseId(highest.leaseId)) {
+  if (highest.leaseId !== null && passes(checkLeaseId, highest.leaseId)) {
     headers[field.highestLease] = encodeURIComponent(highest.leaseId);
   }
   return headers;

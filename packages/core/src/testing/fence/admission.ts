@@ -5,6 +5,9 @@ import type { Grant } from '../../fence/fence.ts';
 import { newLeaseId } from '../unique.ts';
 import type { FenceCase } from './context.ts';
 
+/** What is no qualified name. Halves of surrogate pairs all become the same bytes. */
+const NO_NAMES = ['', 'x', '/', '/x', 'x/', '../x', ' a/x', 'a/\n', 'a/\0', 'a/\ud800', `a/${'x'.repeat(257)}`];
+
 /** Who is let in: the rule of token and leaseId, and seals. */
 export const admissionCases: readonly FenceCase[] = [
   {
@@ -156,6 +159,8 @@ export const admissionCases: readonly FenceCase[] = [
           { ...grant, fencingToken: 1.5 },
         ],
         { ...grant, fencingToken: String(grant.fencingToken) },
+        ...NO_NAMES.map((resource) => ({ ...grant, resource })),
+        ...['x'.repeat(257), 'a\nb', 'a\ud800'].map((leaseId) => ({ ...grant, leaseId })),
       ];
       for (const each of wrong) {
         const calls = [
@@ -163,6 +168,10 @@ export const admissionCases: readonly FenceCase[] = [
           () => context.fence.write(each as Grant, () => 'done'),
         ];
         for (const call of calls) expect(await context.refused('CONFIG', call())).toBeInstanceOf(ConfigError);
+      }
+      for (const name of NO_NAMES) {
+        await context.refused('CONFIG', context.fence.highest(name));
+        await context.refused('CONFIG', context.fence.seal(name, grant.fencingToken));
       }
       expect(await context.fence.highest(context.resource)).toBeNull();
     },
