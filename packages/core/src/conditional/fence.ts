@@ -14,12 +14,12 @@ import {
   type Grant,
   type Holding,
 } from '../fence/fence.ts';
+import { Turns } from '../fence/turns.ts';
 import { refuseUnknown } from '../options.ts';
 import { show } from '../show.ts';
 import { Budget, callTimeoutMs } from './budget.ts';
 import { nextCell, type ConditionalCell } from './cell.ts';
 import { Place, type PlaceCalls, type Versioned } from './place.ts';
-import { Turns } from './turns.ts';
 import { Run, type ConditionalTx } from './tx.ts';
 
 /**
@@ -53,7 +53,10 @@ export interface ConditionalOptions<V, Version> extends PlaceCalls<V, Version> {
     cell: ConditionalCell<V>,
     signal: AbortSignal,
   ): Promise<boolean>;
-  /** Within which every call settles, the time of its body not counted; a single request gets a third. @default '5s' */
+  /**
+   * Within which every call settles, the time of its own body not counted but that of writes before it in this process; a
+   * single request gets a third. @default '5s'
+   */
   readonly timeout?: Duration | undefined;
   readonly clock?: Clock | undefined;
 }
@@ -75,7 +78,7 @@ interface Proposal<V, T> {
   readonly next: ConditionalCell<V> | null;
 }
 
-type Propose<V, T> = (cell: ConditionalCell<V> | null, budget: Budget) => Proposal<V, T> | Promise<Proposal<V, T>>;
+type Propose<V, T> = (cell: ConditionalCell<V> | null) => Proposal<V, T> | Promise<Proposal<V, T>>;
 
 export class ConditionalFence<V> implements Fence<ConditionalTx<V>> {
   readonly name: string;
@@ -84,7 +87,7 @@ export class ConditionalFence<V> implements Fence<ConditionalTx<V>> {
   readonly #place: Place<V>;
   readonly #timeoutMs: number;
   readonly #clock: Clock;
-  readonly #turns = new Turns();
+  readonly #turns: Turns;
 
   // What a version is only the place knows.
   constructor(options: ConditionalOptions<V, unknown>) {
@@ -97,6 +100,7 @@ export class ConditionalFence<V> implements Fence<ConditionalTx<V>> {
     this.#place = new Place(name, options);
     this.#timeoutMs = callTimeoutMs(timeout);
     this.#clock = clock;
+    this.#turns = new Turns(name, clock, this.#timeoutMs);
   }
 
   async activate(grant: Grant | Holding): Promise<void> {
@@ -122,16 +126,16 @@ export class ConditionalFence<V> implements Fence<ConditionalTx<V>> {
     const asked = grantForWrite(this, grant);
     this.#checkRange(asked.resource, asked.fencingToken);
     const check = (): void => void grantForWrite(this, grant);
-    return this.#turns.run(asked, () =>
-      this.#change(asked.resource, check, async (cell, budget) => {
-        check();
-        this.#refuseStale(cell, grant);
-        const run = new Run<V>(cell?.value ?? null);
-        const value = await budget.outside(() => run.run(body));
-        if (!run.isChanged && isAdmitted(cell, asked)) return { value, next: null };
-        return { value, next: nextCell(cell, { ...asked, value: run.value }) };
-      }),
-    );
+    const budget = this.#budget();
+    const propose: Propose<V, T> = async (cell) => {
+      check();
+      this.#refuseStale(cell, grant);
+      const run = new Run<V>(cell?.value ?? null);
+      const value = await budget.outside(() => run.run(body));
+      if (!run.isChanged && isAdmitted(cell, asked)) return { value, next: null };
+      return { value, next: nextCell(cell, { ...asked, value: run.value }) };
+    };
+    return this.#turns.run(asked, () => this.#change(asked.resource, check, propose, budget));
   }
 
   async seal(resource: string, fencingToken: number): Promise<void> {
@@ -155,8 +159,12 @@ export class ConditionalFence<V> implements Fence<ConditionalTx<V>> {
   }
 
   /** The loop: read, propose, compare and set; once more if somebody else was faster. */
-  async #change<T>(resource: string, check: () => void, propose: Propose<V, T>): Promise<T> {
-    const budget = this.#budget();
+  async #change<T>(
+    resource: string,
+    check: () => void,
+    propose: Propose<V, T>,
+    budget: Budget = this.#budget(),
+  ): Promise<T> {
     const checkTime = (round: number): void => {
       if (!budget.isOver) return;
       const why = round === 0 ? 'reading took too long' : `other writes were faster, ${round} times`;
@@ -170,7 +178,7 @@ export class ConditionalFence<V> implements Fence<ConditionalTx<V>> {
         checkTime(round);
         base = await this.#place.read(resource, budget);
       }
-      const { value, next } = await propose(base?.cell ?? null, budget);
+      const { value, next } = await propose(base?.cell ?? null);
       if (next === null) {
         check();
         return value;

@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { systemClock, type Clock } from '../clock.ts';
 import { ConfigError, StaleTokenError, TokenOutOfRangeError } from '../errors.ts';
 import {
@@ -14,6 +13,7 @@ import {
   type Grant,
   type Holding,
 } from './fence.ts';
+import { Turns } from './turns.ts';
 
 export interface MemoryFenceOptions {
   /** Default `memory`. */
@@ -32,6 +32,9 @@ export interface MemoryTx {
   delete(key: string): void;
 }
 
+/** So long a write waits for those of its own lease, in milliseconds. */
+const TURN_MS = 5000;
+
 interface Mark {
   readonly fencingToken: number;
   /** Null when sealed by hand. */
@@ -44,6 +47,7 @@ interface Mark {
  *
  * Writes of one grant run one after the other, so a body that reads and writes loses no update of its siblings. A newer
  * grant never waits for an older one's body: it is admitted at once, and the older write is refused when it would commit.
+ * A write that has waited 5 s for the body of another rejects with `FenceUnavailableError` (`not-written`).
  */
 export class MemoryFence implements Fence<MemoryTx> {
   readonly name: string;
@@ -51,15 +55,13 @@ export class MemoryFence implements Fence<MemoryTx> {
   readonly #clock: Clock;
   readonly #values = new Map<string, unknown>();
   readonly #highest = new Map<string, Mark>();
-  /** The end of the last write of each grant that has one under way. */
-  readonly #writing = new Map<string, Promise<void>>();
-  /** The grant of the write that this code runs in. */
-  readonly #inside = new AsyncLocalStorage<Grant>();
+  readonly #turns: Turns;
 
   constructor(options: MemoryFenceOptions = {}) {
     const { name = 'memory', clock = systemClock } = options;
     this.name = name;
     this.#clock = clock;
+    this.#turns = new Turns(name, clock, TURN_MS);
   }
 
   /** What is stored now. */
@@ -78,12 +80,7 @@ export class MemoryFence implements Fence<MemoryTx> {
 
   async write<T>(grant: Grant | Holding, body: (tx: MemoryTx) => T | Promise<T>): Promise<T> {
     checkBody(body);
-    const asking = grantOf(grant);
-    if (this.#inside.getStore()?.leaseId === asking.leaseId) {
-      throw new ConfigError('write', 'inside a write of the same lease would wait for it; use the tx of that write');
-    }
-    const end = await this.#begin(asking);
-    try {
+    return this.#turns.run(grantOf(grant), async () => {
       const admit = (): void => {
         try {
           this.#admit(asked);
@@ -94,7 +91,7 @@ export class MemoryFence implements Fence<MemoryTx> {
       const asked = grantForWrite(this, grant);
       admit();
       const tx = new View(this.#values);
-      const value = await this.#inside.run(asking, () => tx.run(body));
+      const value = await tx.run(body);
       // The check and the changes, with nothing awaited in between.
       admit();
       for (const [key, change] of tx.changes) {
@@ -102,9 +99,7 @@ export class MemoryFence implements Fence<MemoryTx> {
         else this.#values.set(key, change.value);
       }
       return value;
-    } finally {
-      end();
-    }
+    });
   }
 
   async seal(resource: string, fencingToken: number): Promise<void> {
@@ -135,22 +130,6 @@ export class MemoryFence implements Fence<MemoryTx> {
     if (fencingToken > this.#clock.wallUs() + MAX_TOKEN_AHEAD_US) {
       throw new TokenOutOfRangeError(resource, fencingToken, `fence ${this.name}`);
     }
-  }
-
-  /** Waits for the writes of this grant that came before; returns what lets the next one begin. */
-  async #begin(grant: Grant): Promise<() => void> {
-    const key = `${grant.fencingToken} ${grant.leaseId} ${grant.resource}`;
-    const before = this.#writing.get(key);
-    let end = (): void => {};
-    const ended = new Promise<void>((resolve) => {
-      end = resolve;
-    });
-    this.#writing.set(key, ended);
-    await before;
-    return () => {
-      if (this.#writing.get(key) === ended) this.#writing.delete(key);
-      end();
-    };
   }
 }
 

@@ -8,6 +8,7 @@ import type { Grant, Holding } from '../../src/fence/fence.ts';
 import { newLeaseId, unique } from '../../src/testing/unique.ts';
 import { Cells } from './cells.ts';
 import { append, fenceOver } from './subject.ts';
+import { thrownBy, unreadable } from '../thrown.ts';
 
 function grantOn(resource: string, fencingToken = systemClock.wallUs()): Grant {
   return { resource, fencingToken, leaseId: newLeaseId() };
@@ -330,4 +331,48 @@ test('a body that is asked again sees the fresh value, and only its last run cou
   expect(result).toBe(2);
   expect(seen).toEqual([2, 3]);
   expect(entries()).toEqual(['sibling', 'run 2']);
+});
+
+describe('a body that never settles', () => {
+  test('does not keep the writes of the same lease for ever: they are not written, for certain', async () => {
+    const { fence, grant, write, entries } = await begin(300);
+    let end = (): void => {};
+    const stuck = fence.write(grant, async (tx) => {
+      await new Promise<void>((resolve) => (end = resolve));
+      append(tx, 'stuck');
+    });
+    const error = await failure(write());
+    expect(error).toMatchObject({ code: 'FENCE_UNAVAILABLE', outcome: 'not-written' });
+    expect(error.message).toContain('another write of this lease is still in its body');
+    end();
+    await stuck;
+    await write();
+    expect(entries()).toEqual(['stuck', 'mine']);
+  });
+});
+
+describe('what is thrown and cannot be looked at', () => {
+  test.each(unreadable)('by the place is no answer: %s', async (_, make) => {
+    const place = { atomic: true, timeout: 50, read: async () => null, compareAndSet: async () => false };
+    const throws = (): never => {
+      throw make();
+    };
+    const read = conditionalFence({ ...place, read: throws });
+    expect(await failure(read.activate(grantOn('test/x')))).toMatchObject({
+      ...{ code: 'FENCE_UNAVAILABLE', outcome: 'not-written' },
+    });
+    const set = conditionalFence({ ...place, compareAndSet: throws });
+    expect(await failure(set.activate(grantOn('test/x')))).toMatchObject({ code: 'FENCE_UNAVAILABLE' });
+  });
+
+  test.each(unreadable)('by the body comes out as it is: %s', async (_, make) => {
+    const { fence, grant } = await begin();
+    const thrown = make();
+    const { itself } = await thrownBy(() =>
+      fence.write(grant, () => {
+        throw thrown;
+      }),
+    );
+    expect(Object.is(itself, thrown)).toBe(true);
+  });
 });

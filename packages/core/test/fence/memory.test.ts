@@ -56,6 +56,35 @@ describe('MemoryFence', () => {
     expect(fence.values.get('owner')).toBe('b');
   });
 
+  test('a body that never settles does not keep its siblings for ever, nor lets them in beside it', async () => {
+    const clock = new ManualClock();
+    const fence = new MemoryFence({ clock });
+    const lease = { resource: 'suite/reports', fencingToken: clock.wallUs(), leaseId: 'a' };
+    let end = (): void => {};
+    const stuck = fence.write(lease, async (tx) => {
+      await new Promise<void>((resolve) => (end = resolve));
+      tx.set('stuck', 1);
+    });
+    const ran: string[] = [];
+    const waiting = [1, 2].map((which) => fence.write(lease, () => void ran.push(`sibling ${which}`)));
+    const settled = Promise.allSettled(waiting);
+    await clock.advanceAsync(4999);
+    // One that came later waits for the first as well, although those before it have left.
+    const late = fence.write(lease, () => void ran.push('late'));
+    await clock.advanceAsync(1);
+    for (const each of await settled) {
+      expect(each).toMatchObject({ reason: { code: 'FENCE_UNAVAILABLE', outcome: 'not-written' } });
+      expect((each as PromiseRejectedResult).reason.message).toContain(
+        'another write of this lease is still in its body',
+      );
+    }
+    expect(ran).toEqual([]);
+    end();
+    await Promise.all([stuck, late]);
+    expect(ran).toEqual(['late']);
+    expect(fence.values.get('stuck')).toBe(1);
+  });
+
   test('a tx that outlives its write is refused', async () => {
     const { fence, grant } = setUp();
     let kept: MemoryTx | undefined;

@@ -14,10 +14,11 @@ import {
   type Grant,
   type Holding,
 } from '../../fence/fence.ts';
+import { Turns } from '../../fence/turns.ts';
 import { refuseUnknown } from '../../options.ts';
 import { show } from '../../show.ts';
+import { given, isError } from '../../thrown.ts';
 import { Budget, callTimeoutMs, TimeIsUp } from '../budget.ts';
-import { Turns } from '../turns.ts';
 import { checkLocal, isThere, lookAtData, putInPlace, readIfThere, writeDown } from './files.ts';
 import { FileLock } from './lock.ts';
 import { markText, readMark, type Mark } from './mark.ts';
@@ -32,7 +33,10 @@ export interface FileFenceOptions {
    * exists. `fileName(resource)` makes any name a safe name of a file.
    */
   readonly path: (resource: string) => string;
-  /** Within which every call settles, the time of its body not counted. @default '5s' */
+  /**
+   * Within which every call settles, the time of its own body not counted but that of writes before it in this process.
+   * @default '5s'
+   */
   readonly timeout?: Duration | undefined;
   readonly clock?: Clock | undefined;
 }
@@ -81,7 +85,7 @@ export class FileFence implements Fence<FileTx> {
   readonly #path: (resource: string) => string;
   readonly #timeoutMs: number;
   readonly #clock: Clock;
-  readonly #turns = new Turns();
+  readonly #turns: Turns;
 
   constructor(options: FileFenceOptions) {
     refuseUnknown(options, ['name', 'path', 'timeout', 'clock']);
@@ -91,6 +95,7 @@ export class FileFence implements Fence<FileTx> {
     this.#path = path;
     this.#timeoutMs = callTimeoutMs(timeout);
     this.#clock = clock;
+    this.#turns = new Turns(name, clock, this.#timeoutMs);
   }
 
   async activate(grant: Grant | Holding): Promise<void> {
@@ -114,8 +119,8 @@ export class FileFence implements Fence<FileTx> {
     const place = this.#place(asked.resource);
     this.#checkRange(asked.resource, asked.fencingToken);
     const check = (): void => void grantForWrite(this, grant);
+    const budget = this.#budget();
     return this.#turns.run(asked, async () => {
-      const budget = this.#budget();
       for (let round = 0; ; round++) {
         check();
         // Only the lock makes it certain; but the body of an owner that is stale already has nothing to do.
@@ -207,7 +212,7 @@ export class FileFence implements Fence<FileTx> {
     } catch (error) {
       call.isOver = true;
       const outcome = call.isSent ? 'unknown' : 'not-written';
-      if (error instanceof TimeIsUp) {
+      if (isError(error) && error instanceof TimeIsUp) {
         const why = call.isWaiting ? FileLock.obstacleAt(place) : `the file system of ${place.folder} gave no answer`;
         throw place.unavailable(`${why}; ${this.#timeoutMs} ms are over`, undefined, outcome);
       }
@@ -223,7 +228,11 @@ export class FileFence implements Fence<FileTx> {
   }
 
   #place(resource: string): FilePlace {
-    return new FilePlace(this.name, resource, this.#path(resource));
+    return new FilePlace(
+      this.name,
+      resource,
+      given('path', () => this.#path(resource)),
+    );
   }
 
   #budget(): Budget {

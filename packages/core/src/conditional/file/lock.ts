@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { link, open, unlink } from 'node:fs/promises';
 import type { Budget } from '../budget.ts';
-import { Queues } from '../turns.ts';
+import { Queues } from '../../fence/turns.ts';
 import { isMissing, removeIfThere, writeDown } from './files.ts';
 import { holderLine, obstacle, parseHolder, thisProcess, type LockHolder } from './holder.ts';
 import type { FilePlace } from './place.ts';

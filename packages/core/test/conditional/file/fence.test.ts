@@ -303,3 +303,29 @@ describe('a path that can be none', () => {
     expect(() => fileFence(options)).toThrow(`CONFIG: ${option}: `);
   });
 });
+
+describe('a call that cannot go on', () => {
+  test('a write behind a body that never settles is not written, and its successor gets in', async () => {
+    await using all = await begin({ timeout: 300 });
+    const grant = newGrant();
+    let end = (): void => {};
+    const stuck = all.fence.write(grant, () => new Promise<void>((resolve) => (end = resolve)));
+    await expect(all.append(grant, 'one')).rejects.toMatchObject({
+      ...unavailable,
+      message: expect.stringContaining('another write of this lease is still in its body'),
+    });
+    await all.fence.activate(newGrant());
+    end();
+    await expect(stuck).rejects.toMatchObject({ code: 'STALE_TOKEN' });
+  });
+
+  test('a path that throws is a wrong option', async () => {
+    const cause = new Error('no folder');
+    const fence = fileFence({
+      path: () => {
+        throw cause;
+      },
+    });
+    await expect(fence.activate(newGrant())).rejects.toMatchObject({ code: 'CONFIG', option: 'path', cause });
+  });
+});

@@ -1,11 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { ConfigError } from '../errors.ts';
-import type { Grant } from '../fence/fence.ts';
+import type { Clock } from '../clock.ts';
+import { ConfigError, FenceUnavailableError } from '../errors.ts';
+import type { Grant } from './fence.ts';
 
 /** A place in a queue. */
 interface Place {
   /** When all before it have ended. */
   readonly ready: Promise<void>;
+  /** Whether there was nobody before it. */
+  readonly isFirst: boolean;
   end(): void;
 }
 
@@ -14,7 +17,8 @@ export class Queues {
   readonly #last = new Map<string, Promise<void>>();
 
   take(name: string): Place {
-    const ready = this.#last.get(name) ?? Promise.resolve();
+    const before = this.#last.get(name);
+    const ready = before ?? Promise.resolve();
     let end = (): void => {};
     const ended = new Promise<void>((resolve) => {
       end = resolve;
@@ -25,7 +29,7 @@ export class Queues {
     void last.then(() => {
       if (this.#last.get(name) === last) this.#last.delete(name);
     });
-    return { ready, end };
+    return { ready, isFirst: before === undefined, end };
   }
 }
 
@@ -40,11 +44,21 @@ interface Running {
  * again for a sibling's sake. A newer grant never waits for an older one's body.
  */
 export class Turns {
+  readonly #fence: string;
+  readonly #clock: Clock;
+  readonly #timeoutMs: number;
   readonly #queues = new Queues();
   /** The write that this code runs in. */
   readonly #inside = new AsyncLocalStorage<Running>();
 
-  /** Rejects with `ConfigError` inside a write of the same grant, which would wait for itself. */
+  /** Of the fence of that name. A write waits `timeoutMs` for its turn and no longer: the body before it may never settle. */
+  constructor(fence: string, clock: Clock, timeoutMs: number) {
+    this.#fence = fence;
+    this.#clock = clock;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /** Rejects with `ConfigError` inside a write of the same grant, which would wait for itself; and with `FenceUnavailableError`. */
   async run<T>({ resource, fencingToken, leaseId }: Grant, write: () => Promise<T>): Promise<T> {
     const name = `${fencingToken} ${leaseId} ${resource}`;
     const around = this.#inside.getStore();
@@ -53,7 +67,11 @@ export class Turns {
       throw new ConfigError('write', 'inside a write of the same lease would wait for it; use the tx of that write');
     }
     const place = this.#queues.take(name);
-    await place.ready;
+    if (!place.isFirst && !(await this.#isReady(place))) {
+      place.end();
+      const why = `another write of this lease is still in its body; ${this.#timeoutMs} ms are over`;
+      throw new FenceUnavailableError(resource, this.#fence, why, undefined, 'not-written');
+    }
     const running: Running = { name, around, isOver: false };
     try {
       return await this.#inside.run(running, write);
@@ -61,5 +79,16 @@ export class Turns {
       running.isOver = true;
       place.end();
     }
+  }
+
+  /** False if its turn does not come in time. */
+  #isReady({ ready }: Place): Promise<boolean> {
+    return new Promise((resolve) => {
+      const timer = this.#clock.setTimer(this.#timeoutMs, () => resolve(false), { ref: true });
+      void ready.then(() => {
+        timer.clear();
+        resolve(true);
+      });
+    });
   }
 }
