@@ -212,15 +212,18 @@ describe('what is refused, with nothing written', () => {
     await expect(all.write('mine')).rejects.toThrow('somebody has deleted it, and with it what the fence knew');
   });
 
-  test.each([[() => {}], [Symbol('x')], [7n], [{ toJSON: () => undefined }]])(
-    'what JSON cannot hold: %o',
-    async (value) => {
-      await using all = await begin();
-      const write = all.fence.write(all.grant, (tx) => tx.set(value as never));
-      await expect(write).rejects.toThrow('CONFIG: tx.set: got');
-      expect(all.entries()).toEqual(['before']);
-    },
-  );
+  const lost: readonly unknown[] = [
+    ...[() => {}, Symbol('x'), 7n, { toJSON: () => undefined }],
+    // What JSON would change without a word.
+    ...[Number.NaN, { a: [Infinity] }, new Map([[1, 2]]), { a: new Set() }, [undefined], { a: () => {} }],
+    ...[new Uint8Array(1), /x/, new Error('x')],
+  ];
+  test.each(lost.map((value) => ({ value })))('what JSON cannot hold: $value', async ({ value }) => {
+    await using all = await begin();
+    const write = all.fence.write(all.grant, (tx) => tx.set(value as never));
+    await expect(write).rejects.toThrow('CONFIG: tx.set: got');
+    expect(all.entries()).toEqual(['before']);
+  });
 
   test.each(['if-match', 'if-none-match'] as const)('a store that does not know %s', async (name) => {
     await using server = await ObjectServer.start();

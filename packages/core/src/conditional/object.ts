@@ -1,8 +1,10 @@
+import { types } from 'node:util';
 import type { Clock } from '../clock.ts';
 import type { Duration } from '../duration.ts';
-import { ConfigError, FenceUnavailableError } from '../errors.ts';
+import { ConfigError, FenceUnavailableError, LeaseholdError } from '../errors.ts';
 import { refuseUnknown } from '../options.ts';
 import { show } from '../show.ts';
+import { given, messageOf } from '../thrown.ts';
 import type { ConditionalCell } from './cell.ts';
 import { ConditionalFence } from './fence.ts';
 import type { Versioned } from './place.ts';
@@ -35,7 +37,10 @@ export interface ObjectFenceOptions {
   readonly url: (resource: string) => string | URL;
   /** @default the global fetch, which signs nothing */
   readonly fetch?: ObjectFetch | undefined;
-  /** Within which every call settles, the time of its body not counted; a single request gets a third. @default '5s' */
+  /**
+   * Within which every call settles, the time of its own body not counted but that of writes before it in this process; a
+   * single request gets a third. @default '5s'
+   */
   readonly timeout?: Duration | undefined;
   readonly clock?: Clock | undefined;
 }
@@ -46,6 +51,9 @@ export interface ObjectFenceOptions {
  * body, because an ETag is often a hash of the body alone (a mark in the metadata would not change it, and the late write
  * of an old owner would find the ETag that it expects). Readers take `value` from it. Nobody may write or delete it but
  * through the fence: a deleted object has forgotten who was admitted.
+ *
+ * Values are JSON: `ConfigError` for one that JSON cannot hold (a Map, NaN, a function, a bigint, bytes). A property that is
+ * undefined is left out, and what has a `toJSON` becomes what that gives: a Date becomes a text.
  *
  * For large data put the data under a new, never reused key first, and its key into the fence: docs/fences.md.
  *
@@ -126,7 +134,7 @@ class Bucket<V> {
   }
 
   #urlOf(resource: string): string {
-    const url: unknown = this.#url(resource);
+    const url: unknown = given('url', () => this.#url(resource));
     const text = url instanceof URL ? url.href : url;
     if (typeof text === 'string' && URL.canParse(text) && /^https?:/i.test(text)) return text;
     throw new ConfigError('url', `gave ${show(text)}: must give the http(s) URL of an object`);
@@ -166,12 +174,32 @@ function hintFor(method: string, status: number): string {
   return '';
 }
 
+/** Throws `ConfigError` for what JSON cannot hold, or would change without a word. */
 function jsonOf(cell: ConditionalCell<unknown>): string {
-  let reason: unknown;
-  try {
-    if (JSON.stringify(cell.value) !== undefined) return JSON.stringify(cell);
-  } catch (cause) {
-    reason = cause;
+  function checked(this: unknown, _key: string, value: unknown): unknown {
+    const isLost = value === undefined && (Array.isArray(this) || this === cell);
+    if (!isLost && !isChanged(value)) return value;
+    throw new ConfigError('tx.set', `got ${what(value)}, which JSON cannot hold`);
   }
-  throw new ConfigError('tx.set', `got ${show(cell.value)}, which JSON cannot hold`, reason);
+  try {
+    return JSON.stringify(cell, checked);
+  } catch (cause) {
+    const own = LeaseholdError.of(cause);
+    if (own !== undefined) throw own;
+    throw new ConfigError('tx.set', `got ${what(cell.value)}, which JSON cannot hold: ${messageOf(cause)}`, cause);
+  }
+}
+
+/** What becomes null, nothing or an empty object. What has a toJSON, such as a Date, says itself what it becomes. */
+function isChanged(value: unknown): boolean {
+  if (typeof value === 'number') return !Number.isFinite(value);
+  if (typeof value !== 'object') return ['function', 'symbol', 'bigint'].includes(typeof value);
+  const { isMap, isSet, isRegExp, isPromise, isNativeError, isAnyArrayBuffer, isArrayBufferView } = types;
+  return [isMap, isSet, isRegExp, isPromise, isNativeError, isAnyArrayBuffer, isArrayBufferView].some((is) =>
+    is(value),
+  );
+}
+
+function what(value: unknown): string {
+  return typeof value === 'object' && value !== null ? Object.prototype.toString.call(value) : show(value);
 }

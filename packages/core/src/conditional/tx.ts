@@ -1,10 +1,14 @@
 import { ConfigError } from '../errors.ts';
+import { show } from '../show.ts';
 
 /** What the body of a write sees of the protected value. */
 export interface ConditionalTx<V> {
   /** The value under the body's own change; null if nothing was set yet. To be replaced by `set`, not to be changed in place. */
   readonly value: V | null;
-  /** Stored when the body has settled, if the grant is still admitted and nobody else was faster. The last call counts. */
+  /**
+   * Stored when the body has settled, if the grant is still admitted and nobody else was faster. The last call counts. Plain
+   * data: `ConfigError` for undefined, a function, a symbol or a bigint.
+   */
   set(value: V | null): void;
 }
 
@@ -35,6 +39,9 @@ export class Run<V> implements ConditionalTx<V> {
       throw new ConfigError('tx', 'this write is over; use tx only inside its body, and await all of it');
     }
     if (value === undefined) throw new ConfigError('tx.set', 'got undefined; null stands for no value');
+    if (typeof value === 'function' || typeof value === 'symbol' || typeof value === 'bigint') {
+      throw new ConfigError('tx.set', `got ${show(value)}: must be plain data`);
+    }
     this.isChanged = true;
     this.#value = value;
   }

@@ -99,6 +99,11 @@ describe('the body', () => {
     expect(cells.entries(grant.resource)).toEqual([]);
   });
 
+  test.each([[() => {}], [Symbol('x')], [7n]])('can not set what is no data: %o', async (value) => {
+    const write = fenceOver(new Cells()).write(newGrant(), (tx) => tx.set(value as never));
+    await expect(write).rejects.toThrow(/^CONFIG: tx.set: got /);
+  });
+
   test('of a write inside another of the same lease is refused, but not in what outlives the body', async () => {
     const cells = new Cells();
     const fence = fenceOver(cells);
