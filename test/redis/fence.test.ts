@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { systemClock, type Clock } from '@leasehold/core';
 import { redisFence } from '@leasehold/core/redis';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -211,6 +213,36 @@ describe('whether it enforces', () => {
     expect(fence.enforcing).toBe(false);
   });
 
+  test('a policy that is changed is seen by the first activation after 10 s, or over another connection', async () => {
+    let nowMs = 0;
+    const clock: Clock = {
+      monotonicMs: () => nowMs,
+      wallMs: () => systemClock.wallMs(),
+      wallUs: () => systemClock.wallUs(),
+      uptimeMs: () => systemClock.uptimeMs(),
+      setTimer: (...args) => systemClock.setTimer(...args),
+    };
+    const other = await connectRedis(server.url);
+    const fence = redisFence(other, { clock });
+    const seen = async (): Promise<boolean> => {
+      await fence.activate(await grant());
+      return fence.enforcing;
+    };
+    expect(await seen()).toBe(true);
+    await client.config('SET', 'maxmemory-policy', 'allkeys-lru');
+    nowMs = 9999;
+    expect(await seen()).toBe(true);
+    nowMs = 10_000;
+    expect(await seen()).toBe(false);
+    await client.config('SET', 'maxmemory-policy', 'noeviction');
+    expect(await seen()).toBe(false);
+    const again = once(other, 'ready');
+    await client.client('KILL', 'ID', await other.client('ID'));
+    await again;
+    expect(await seen()).toBe(true);
+    other.disconnect();
+  });
+
   test('it does not say so where the policy may not be read, and works', async () => {
     const user = uniqueName('uninformed');
     await client.acl('SETUSER', user, 'on', '>pw', '~*', '+@all', '-info');
@@ -221,6 +253,61 @@ describe('whether it enforces', () => {
     await fence.activate(await grant());
     expect(fence.enforcing).toBe(false);
     other.disconnect();
+  });
+});
+
+describe("the fence's own key", () => {
+  const key = () => `leasehold-fence:{${resource}}`;
+
+  test('that holds something else is left alone: not written, and what is to be done', async () => {
+    await client.set(key(), 'a text');
+    const fence = redisFence(client);
+    const calls = [
+      async () => fence.activate(await grant()),
+      async () => fence.write(await grant(), (tx) => tx.call('PING')),
+      async () => fence.eval(await grant(), 'return 1'),
+      () => fence.seal(resource, 5),
+      () => fence.highest(resource),
+    ];
+    for (const call of calls) {
+      await expect(call()).rejects.toMatchObject({
+        ...{ code: 'FENCE_UNAVAILABLE', outcome: 'not-written' },
+        message: expect.stringContaining(`${key()} holds a string that is no fence; remove it, or give redisFence`),
+      });
+    }
+    expect(await client.get(key())).toBe('a text');
+  });
+
+  test('is out of reach for the commands of a write', async () => {
+    const fence = redisFence(client);
+    const by = await grant();
+    await fence.activate(by);
+    const commands = [
+      ['DEL', key()],
+      ['COPY', 'other', key()],
+      ...['flushall', 'FLUSHDB', 'SELECT', 'swapdb'].map((name) => [name, '1']),
+    ] as [string, ...string[]][];
+    for (const command of commands) {
+      const write = fence.write(by, (tx) => {
+        tx.call('SET', `${resource}:data`, 'x');
+        tx.call(...command);
+      });
+      await expect(write).rejects.toMatchObject({ code: 'CONFIG', option: 'tx.call' });
+    }
+    const evaluated = fence.eval(by, "redis.call('DEL', KEYS[1])", { keys: [key()] });
+    await expect(evaluated).rejects.toMatchObject({ code: 'CONFIG', option: 'keys' });
+    expect(await client.exists(`${resource}:data`)).toBe(0);
+    expect(await fence.highest(resource)).toMatchObject({ leaseId: by.leaseId });
+  });
+
+  test('a function that throws instead of naming it is a wrong option', async () => {
+    const cause = new Error('no such customer');
+    const fence = redisFence(client, {
+      key: () => {
+        throw cause;
+      },
+    });
+    await expect(fence.activate(await grant())).rejects.toMatchObject({ code: 'CONFIG', option: 'key', cause });
   });
 });
 

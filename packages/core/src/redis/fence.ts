@@ -20,6 +20,7 @@ import {
 } from '../fence/fence.ts';
 import { refuseUnknown } from '../options.ts';
 import { show } from '../show.ts';
+import { given, messageOf } from '../thrown.ts';
 import { Bodies } from './bodies.ts';
 import { isUncompiled } from './failure.ts';
 import { FenceCalls, type Silence } from './fence-calls.ts';
@@ -57,8 +58,11 @@ export interface RedisEvalOptions {
   readonly args?: readonly (string | number)[] | undefined;
 }
 
-/** How often the eviction policy is looked at again, by an activation. Milliseconds. */
-const POLICY_AGE_MS = 60_000;
+/** After this an activation looks at the eviction policy again. Milliseconds. */
+const POLICY_AGE_MS = 10_000;
+
+/** Commands that reach the fence without naming its key, or turn to another database in the middle of a write. */
+const WHOLE_DATABASE: ReadonlySet<string> = new Set(['FLUSHALL', 'FLUSHDB', 'SWAPDB', 'SELECT']);
 
 /**
  * A fence for data in Redis 7.0 or later, in the database of `client`: the user's own, of ioredis (`Redis`, `Cluster`) or
@@ -103,14 +107,15 @@ export class RedisFence implements Fence<RedisTx> {
     this.name = name;
     this.#calls = new FenceCalls(client, clock);
     this.#isCluster = isIoredis(client) && client.isCluster === true;
-    this.#key = (resource) => checkedKey(key(resource));
+    this.#key = (resource) => checkedKey(given('key', () => key(resource)));
     this.#timeoutMs = timeoutMs;
     this.#clock = clock;
   }
 
   /**
-   * False until an activation has learned that the server evicts nothing (`maxmemory-policy noeviction`): a fence whose
-   * key was evicted admits everybody. Stays false where INFO is not permitted.
+   * Whether the server evicted nothing (`maxmemory-policy noeviction`) when an activation last looked: a fence whose key was
+   * evicted admits everybody. An activation looks if the last look is 10 s ago, or (ioredis) was over another connection; a
+   * change in between is not seen. False before the first one, and where INFO is not permitted.
    */
   get enforcing(): boolean {
     return this.#policy === 'noeviction';
@@ -118,6 +123,7 @@ export class RedisFence implements Fence<RedisTx> {
 
   async activate(grant: Grant | Holding): Promise<void> {
     const asked = grantOf(grant);
+    if (!this.#calls.isSameConnection()) this.#policyAtMs = -Infinity;
     const askPolicy = this.#clock.monotonicMs() - this.#policyAtMs >= POLICY_AGE_MS;
     const args = activateArgs(this.#key(asked.resource), asked, askPolicy);
     const reply = await this.#ask(activateScript, args, asked.resource);
@@ -136,7 +142,8 @@ export class RedisFence implements Fence<RedisTx> {
    * `FenceUnavailableError`; outcome `unknown` only if that could not be found out in time either, or another grant has
    * been admitted since.
    *
-   * Rejects with `ConfigError` if a command names a key in another slot than the fence's, on a Cluster.
+   * Rejects with `ConfigError` if a command names the fence's own key, as a key or anything else, is FLUSHALL, FLUSHDB, SWAPDB
+   * or SELECT, or on a Cluster names a key in another slot than the fence's.
    */
   async write<T>(grant: Grant | Holding, body: (tx: RedisTx) => T | Promise<T>): Promise<T> {
     checkBody(body);
@@ -150,6 +157,7 @@ export class RedisFence implements Fence<RedisTx> {
       );
     }
     const key = this.#key(grantOf(grant).resource);
+    checkCommands(key, tx.commands);
     const keys = this.#isCluster ? await keysOf(tx.commands) : [];
     this.#checkSlots('tx.call', key, keys);
     const reply = await this.#carryOut(grant, key, writeScript, (asked, numbered) =>
@@ -178,7 +186,7 @@ export class RedisFence implements Fence<RedisTx> {
    * Its text must be a constant of the program, because the server keeps every text: values go into `args`.
    *
    * `FencedCommandError` if it raises, or returns an error: what it did before that stays. `ConfigError` if it does not
-   * compile, or, on a Cluster, if one of `keys` is in another slot than the fence. Carried out once, as `write` is; if its
+   * compile, if one of `keys` is the fence's own, or, on a Cluster, in another slot. Carried out once, as `write` is; if its
    * answer was lost, `FenceUnavailableError` has outcome `written`, `not-written` or `unknown`.
    */
   async eval<T = unknown>(grant: Grant | Holding, body: string, options: RedisEvalOptions = {}): Promise<T> {
@@ -187,6 +195,7 @@ export class RedisFence implements Fence<RedisTx> {
     const keys = wordsOf('keys', 'a key', checkedList('keys', options.keys ?? []));
     const args = wordsOf('args', 'an argument', checkedList('args', options.args ?? []));
     const key = this.#key(grantOf(grant).resource);
+    if (keys.includes(key)) throw new ConfigError('keys', `has ${key} in it, ${OWN_KEY}`);
     this.#checkSlots('keys', key, this.#isCluster ? keys : []);
     const reply = await this.#carryOut(grant, key, called, (asked, numbered) =>
       bodyArgs(called, key, asked, numbered, keys, args),
@@ -286,12 +295,14 @@ export class RedisFence implements Fence<RedisTx> {
       return new StaleTokenError(resource, { fence: this.name, fencingToken, highest: markOf(reply) });
     }
     if (reply[0] === 'range') return new TokenOutOfRangeError(resource, fencingToken, `fence ${this.name}`);
-    const found = reply[0] === 'foreign' ? `holds a ${String(reply[1])} that is no fence` : 'gave no usable answer';
-    return this.#unavailable(resource, `${this.#key(resource)} ${found}`);
+    const key = this.#key(resource);
+    if (reply[0] !== 'foreign') return this.#unavailable(resource, `${key} gave no usable answer`);
+    const detail = `${key} holds a ${String(reply[1])} that is no fence; remove it, or give redisFence another \`key\``;
+    return this.#unavailable(resource, detail, undefined, 'not-written');
   }
 
   #failure(resource: string, { detail, cause, isRefused }: Silence): Error {
-    if (isUncompiled(cause)) return new ConfigError('body', `does not compile: ${ofBody(cause.message)}`, cause);
+    if (isUncompiled(cause)) return new ConfigError('body', `does not compile: ${ofBody(messageOf(cause))}`, cause);
     return this.#unavailable(resource, detail, cause, isRefused ? 'not-written' : 'unknown');
   }
 
@@ -312,6 +323,21 @@ export class RedisFence implements Fence<RedisTx> {
 function checkedKey(key: unknown): string {
   if (typeof key === 'string' && key !== '') return key;
   throw new ConfigError('key', `gave ${show(key)}: must give the name of a key`);
+}
+
+const OWN_KEY = "the fence's own key, which only the fence may touch: whoever changes it lets stale grants in";
+
+/** Each word of a command may be a key. */
+function checkCommands(key: string, commands: readonly string[][]): void {
+  for (const words of commands) {
+    const [name = ''] = words;
+    if (words.includes(key)) throw new ConfigError('tx.call', `${name} names ${key}, ${OWN_KEY}`);
+    if (!WHOLE_DATABASE.has(name.toUpperCase())) continue;
+    throw new ConfigError(
+      'tx.call',
+      `${name} is not for a fenced write: it reaches beyond the data that the fence guards`,
+    );
+  }
 }
 
 async function keysOf(commands: readonly string[][]): Promise<string[]> {
