@@ -14,6 +14,7 @@ import {
 } from '../fence/fence.ts';
 import { refuseUnknown } from '../options.ts';
 import { show } from '../show.ts';
+import { given, isError, messageOf, propertyOf } from '../thrown.ts';
 import { checkFetch, checkSign } from './checks.ts';
 import { within } from './deadline.ts';
 import { globalFetch, isRequest, sendFenced } from './fetch.ts';
@@ -66,7 +67,8 @@ export class HttpFence implements Fence<typeof fetch> {
       throw new ConfigError('timeout', `${timeout} gives no call a deadline`);
     const fixed = typeof url === 'function' ? undefined : checkedUrl(url);
     this.name = name;
-    this.#url = (resource) => fixed ?? checkedUrl((url as (resource: string) => string | URL)(resource));
+    this.#url = (resource) =>
+      fixed ?? checkedUrl(given('url', () => (url as (resource: string) => string | URL)(resource)));
     this.#send = send;
     this.#sign = sign;
     this.#timeoutMs = timeoutMs;
@@ -185,7 +187,7 @@ export class HttpFence implements Fence<typeof fetch> {
       return await within(this.#clock, this.#timeoutMs, late, work);
     } catch (error) {
       if (LeaseholdError.of(error) !== undefined || (own?.aborted === true && error === own.reason)) throw error;
-      throw this.#unavailable(resource, `was lost: ${messageOf(error)}`, error);
+      throw this.#unavailable(resource, `was lost: ${reasonOf(error)}`, error);
     }
   }
 
@@ -212,8 +214,7 @@ function resolve(input: string | URL, base: URL): URL {
 }
 
 /** "fetch failed" says nothing; its cause does. */
-function messageOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const { cause } = error;
-  return cause instanceof Error ? `${error.message}: ${cause.message}` : error.message;
+function reasonOf(error: unknown): string {
+  const cause = propertyOf(error, 'cause');
+  return isError(cause) ? `${messageOf(error)}: ${messageOf(cause)}` : messageOf(error);
 }

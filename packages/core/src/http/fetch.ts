@@ -1,6 +1,7 @@
 import { ConfigError } from '../errors.ts';
 import { reportRefusal, grantOf, type Grant, type Holding } from '../fence/fence.ts';
 import { refuseUnknown } from '../options.ts';
+import { messageOf } from '../thrown.ts';
 import { checkFetch, checkSign } from './checks.ts';
 import { heldGrant } from './headers.ts';
 import { link } from './links.ts';
@@ -40,7 +41,7 @@ export function globalFetch(...args: Parameters<typeof fetch>): ReturnType<typeo
  * `fetch` under a lease or a grant, to a service that hands the grant to its own fence. Each request
  *
  * - asks the lease whether it is held and is then sent at once: `LeaseLostError` if not;
- * - carries the `Fencing-*` headers. `ConfigError` if other ones are set already;
+ * - carries the `Fencing-*` headers. `ConfigError` if other ones are set already, or for what fetch could not send;
  * - is aborted with the lease's signal, and with its own. A run that was cancelled before it still holds its lease: what it
  *   sends to finish up is not aborted;
  * - is never redirected: `redirect` is `manual` (or `error`), and the caller gets the 3xx. The headers name a right, which
@@ -67,6 +68,7 @@ export async function sendFenced(sending: Sending, input: Input, init: Init | un
   const request = isRequest(input) ? input : undefined;
   // Its fields are getters, and would be lost in a copy.
   if (isRequest(init)) throw new ConfigError('init', 'is a Request; give it as the first argument');
+  checkRequest(input, init, send === globalFetch);
   const headers = new Headers(init?.headers ?? request?.headers);
   const redirect = redirectOf(init?.redirect, request?.redirect);
   const own = init?.signal === undefined ? request?.signal : init.signal;
@@ -90,6 +92,30 @@ export async function sendFenced(sending: Sending, input: Input, init: Init | un
 
 export function isRequest(value: unknown): value is Request {
   return typeof value === 'object' && value !== null && 'headers' in value && 'redirect' in value && 'url' in value;
+}
+
+/**
+ * Throws `ConfigError` for a request that fetch would not send: what it rejects with then looks like a lost connection. A
+ * `fetch` of somebody else's may know more addresses than this one.
+ */
+function checkRequest(input: Input, init: Init | undefined, isGlobal: boolean): void {
+  const address = isRequest(input) ? input.url : String(input);
+  const body = init?.body ?? null;
+  if (isRequest(input) && input.bodyUsed && body === null) {
+    throw new ConfigError('fetch', 'was given a Request whose body is used up; make a new one for each request');
+  }
+  // A body in the place of the real one, which must be read only once.
+  const isStream = typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
+  const bodyLike = body === null ? null : isStream ? new ReadableStream() : '';
+  try {
+    const { signal: _, ...rest } = init ?? {};
+    const method = init?.method ?? (isRequest(input) ? input.method : 'GET');
+    const headers = init?.headers ?? (isRequest(input) ? input.headers : {});
+    const url = isGlobal || URL.canParse(address) ? address : 'http://localhost';
+    void new Request(url, { ...rest, method, headers, redirect: 'manual', body: bodyLike });
+  } catch (cause) {
+    throw new ConfigError('fetch', `cannot send this request: ${messageOf(cause)}`, cause);
+  }
 }
 
 function hostOf(input: Input): string {

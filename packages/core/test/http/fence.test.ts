@@ -5,6 +5,7 @@ import type { Grant } from '../../src/fence/fence.ts';
 import { MemoryFence } from '../../src/fence/memory.ts';
 import { fenced, fenceRoute, httpFence, signer, type HttpFenceOptions } from '../../src/http/index.ts';
 import { ManualClock } from '../../src/testing/manual-clock.ts';
+import { unreadable } from '../thrown.ts';
 import { FakeFetch, grant, Held } from './held.ts';
 
 const url = 'http://127.0.0.1:9/v1/fence';
@@ -347,4 +348,41 @@ test('options that cannot work are refused when the fence is made', async () => 
   await expect(lazy.activate(grant)).rejects.toThrow('CONFIG: url: is "nowhere"');
   for (const none of [7, '7', null])
     await expect(lazy.activate(none as unknown as Grant)).rejects.toThrow('CONFIG: grant');
+});
+
+describe('what is no fault of the service', () => {
+  test('a request that fetch could not send is a wrong call, not a lost one', async () => {
+    const service = newService();
+    const fence = newFence(service);
+    await fence.activate(grant);
+    for (const init of [{ headers: { 'x\n': 'y' } }, { method: 'CONNECT' }]) {
+      await expect(fence.write(grant, (send) => send('/entries', init))).rejects.toMatchObject({ code: 'CONFIG' });
+    }
+    const { host } = new URL(url);
+    const secret = fence.write(grant, (send) => send(`http://user:password@${host}/entries`));
+    await expect(secret).rejects.toMatchObject({ code: 'CONFIG' });
+    expect(service.requests).toHaveLength(1);
+  });
+
+  test.each(['url', 'sign'])(
+    'a function `%s` that throws is a wrong option, with its error as the cause',
+    async (option) => {
+      const cause = new Error('no key');
+      const throws = (): never => {
+        throw cause;
+      };
+      const fence = newFence(new FakeFetch(admitted), { [option]: throws });
+      const calls = [() => fence.activate(grant), () => fence.write(grant, (send) => send('/entries'))];
+      for (const call of calls) await expect(call()).rejects.toMatchObject({ code: 'CONFIG', option, cause });
+    },
+  );
+
+  test.each(unreadable)('a fetch that throws what cannot be looked at: %s', async (_, make) => {
+    const fence = newFence(
+      new FakeFetch(() => {
+        throw make();
+      }),
+    );
+    await expect(fence.activate(grant)).rejects.toMatchObject({ code: 'FENCE_UNAVAILABLE', outcome: 'unknown' });
+  });
 });

@@ -202,6 +202,54 @@ describe('fencedFetch', () => {
     expect(fake.requests).toHaveLength(asked.length);
   });
 
+  test('what fetch could not send is a wrong call, and nothing is sent', async () => {
+    const fake = new FakeFetch();
+    const used = new Request(url, { method: 'POST', body: 'x' });
+    await used.text();
+    const wrong: (readonly [Parameters<typeof fetch>[0], RequestInit])[] = [
+      [url, { headers: { 'x\n': 'y' } }],
+      [url, { headers: { x: 'a\nb' } }],
+      [url, { method: 'CONNECT' }],
+      [url, { method: 'TRACE' }],
+      [url, { method: 'no method' }],
+      [url, { body: 'x' }],
+      [url, { method: 'POST', body: new ReadableStream() }],
+      ['http://user:password@127.0.0.1:9/', {}],
+      [used, {}],
+    ];
+    const lease = new Held();
+    const send = fencedFetch(lease, { fetch: fake.fetch });
+    for (const each of wrong) await expect(send(...each)).rejects.toMatchObject({ code: 'CONFIG', option: 'fetch' });
+    await expect(fencedFetch(lease)('/a/path')).rejects.toMatchObject({ code: 'CONFIG', option: 'fetch' });
+    expect(fake.requests).toEqual([]);
+    expect(lease.asked).toBe(0);
+  });
+
+  test('what fetch can send is sent once, with its body as it is', async () => {
+    const fake = new FakeFetch(async (request) => new Response(await request.text()));
+    const send = fencedFetch(grant, { fetch: fake.fetch });
+    const stream = (): ReadableStream => new Blob(['a stream']).stream();
+    async function* parts(): AsyncGenerator<Uint8Array> {
+      yield Buffer.from('parts');
+    }
+    const sound: (readonly [Parameters<typeof fetch>[0], RequestInit, string])[] = [
+      [url, { method: 'POST', body: 'a text' }, 'a text'],
+      [url, { method: 'POST', body: stream(), duplex: 'half' }, 'a stream'],
+      [url, { method: 'POST', body: parts(), duplex: 'half' }, 'parts'],
+      [url, { method: 'PUT', body: new URLSearchParams({ a: '1' }) }, 'a=1'],
+      [new Request(url, { method: 'POST', body: 'of a Request' }), {}, 'of a Request'],
+      [new Request(url, { method: 'POST', body: stream(), duplex: 'half' }), {}, 'a stream'],
+    ];
+    for (const [input, init, text] of sound) expect(await (await send(input, init)).text()).toBe(text);
+    const relative: string[] = [];
+    const own: typeof fetch = async (input) => {
+      relative.push(input as string);
+      return new Response();
+    };
+    await fencedFetch(grant, { fetch: own })('/a/path');
+    expect(relative).toEqual(['/a/path']);
+  });
+
   test('is aborted with the lease’s signal, and with the caller’s, each with its own reason', async () => {
     const hang: FakeFetch['answer'] = ({ signal }) =>
       new Promise((_, reject) => {
