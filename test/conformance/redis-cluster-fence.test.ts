@@ -75,10 +75,12 @@ const { leftOut } = describeFence(
       abandon: async (grant, entry) => {
         const dying = connect();
         const gone = proxy.loseNextRequest('evalsha');
-        const write = redisFence(dying, { key, timeout: 100 }).write(grant, (tx) => append(tx, grant.resource, entry));
+        const write = redisFence(dying, { key, timeout: 100 })
+          .write(grant, (tx) => append(tx, grant.resource, entry))
+          .catch(() => {});
         await gone;
         dying.disconnect();
-        await write.catch(() => {});
+        await write;
       },
       close: async () => {
         for (const each of [client, ...others]) each.disconnect();

@@ -96,13 +96,15 @@ class Line {
 async function subject(): Promise<FenceSubject<string[]>> {
   const logs = await startLogs();
   const line = new Line();
-  const newFence = (): OneRequest => new OneRequest(httpFence({ url: `${logs.url}/fence`, fetch: line.fetch }));
+  const newFence = (send: typeof fetch): OneRequest =>
+    new OneRequest(httpFence({ url: `${logs.url}/fence`, fetch: send }));
   return {
-    fence: newFence(),
+    fence: newFence(line.fetch),
     nowUs: () => Date.now() * 1000,
     append: (entries, _resource, entry) => entries.push(entry),
     entries: async (resource) => (logs.ledger.values.get(resource) ?? []) as readonly string[],
-    second: async () => newFence(),
+    // Over a line of its own, which never breaks.
+    second: async () => newFence(fetch),
     loseAnswer: async () => void (line.trouble = 'after'),
     loseRequest: async () => void (line.trouble = 'before'),
     outcomeUnknown: true,
