@@ -213,3 +213,16 @@ describe('after a restart without persistence', () => {
     await Promise.all([owner.close(), other.close()]);
   });
 });
+
+test('a process that asks to be told hears of a release that comes at once, the first time, too', async () => {
+  const prefix = uniqueName();
+  await using owner = manager(prefix);
+  for (let round = 0; round < 5; round++) {
+    await using asker = manager(prefix);
+    const holder = await owner.acquire('r');
+    const told = new Promise<string>((resolve) => asker.on('free', ({ resource }) => resolve(resource)));
+    expect(await asker.tryAcquire('r', { park: true })).toMatchObject({ acquired: false });
+    await holder.release();
+    expect(await told).toBe('r');
+  }
+});

@@ -1,5 +1,8 @@
 import * as bullmq from '@leasehold/bullmq';
 import * as core from '@leasehold/core';
+import * as conditional from '@leasehold/core/conditional';
+import * as http from '@leasehold/core/http';
+import * as postgres from '@leasehold/core/postgres';
 import * as redis from '@leasehold/core/redis';
 import * as testing from '@leasehold/core/testing';
 import * as cron from '@leasehold/cron';
@@ -43,6 +46,7 @@ describe.each(['@leasehold/bullmq', '@leasehold/core', '@leasehold/cron'])('%s',
       'README.md',
       'dist',
       'package.json',
+      ...(name === '@leasehold/core' ? ['sql'] : []),
       'src',
     ]);
     const built = files.filter((file) => file.startsWith('dist/'));
@@ -93,7 +97,10 @@ describe.each(['@leasehold/bullmq', '@leasehold/core', '@leasehold/cron'])('%s',
 });
 
 const exported = Object.fromEntries(
-  Object.entries({ core, redis, testing, bullmq, cron }).map(([name, all]) => [name, Object.keys(all).sort()]),
+  Object.entries({ core, conditional, http, postgres, redis, testing, bullmq, cron }).map(([name, all]) => [
+    name,
+    Object.keys(all).sort(),
+  ]),
 );
 
 describe.each(nodes)('on Node %s', (major) => {
@@ -111,6 +118,9 @@ describe.each(nodes)('on Node %s', (major) => {
       expect(said).toEqual({
         exports: exported,
         memory: 'held',
+        conditional: 9,
+        http: expect.any(Number),
+        postgres: true,
         redis: '9',
         busy: true,
         bullmq: 'paid true',

@@ -79,17 +79,20 @@ export class Acquisition {
 
   async run(): Promise<Granted | Refusal> {
     const { settings, store, clock, engine } = this.#context;
-    const { waitMs, signal, timing } = this.#settings;
+    const { waitMs, signal, timing, park } = this.#settings;
     if (settings.quarantine && store.server === undefined) await store.connect();
-    if (waitMs === 0 && signal === undefined) return this.#askUntilAnswered();
+    // Who asks to be told listens first: the word may come at once. Not for longer than a call: a store that is out of reach
+    // is for the call to say.
+    const mustOpen = (waitMs > 0 || park) && !engine.mailbox.isOpen;
+    const forMs = waitMs > 0 ? Math.min(timing.callTimeoutMs, waitMs) : timing.callTimeoutMs;
+    if (waitMs === 0 && signal === undefined) {
+      if (mustOpen) await within(clock, engine.mailbox.open(), forMs);
+      return this.#askUntilAnswered();
+    }
     const sleeper = new Sleeper(clock);
     const stopListening = this.#listenForEnd(sleeper);
     try {
-      if (waitMs > 0) {
-        // Not for longer than a call: a store that is out of reach is for the call to say.
-        const forMs = Math.min(timing.callTimeoutMs, waitMs);
-        await this.#interruptible(within(clock, engine.mailbox.open(), forMs));
-      }
+      if (mustOpen) await this.#interruptible(within(clock, engine.mailbox.open(), forMs));
       return await this.#askUntilAnswered(sleeper);
     } finally {
       stopListening();

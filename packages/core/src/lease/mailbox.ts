@@ -21,6 +21,7 @@ export class Mailbox {
   readonly #name: string;
   #listening: Promise<void> | undefined;
   #isDeaf = false;
+  #isOpen = false;
 
   constructor(store: LeaseStore, addressees: Addressees) {
     this.#store = store;
@@ -32,6 +33,11 @@ export class Mailbox {
   get channel(): string {
     void this.open();
     return this.#isDeaf ? '' : this.#name;
+  }
+
+  /** Whether `open` has resolved. */
+  get isOpen(): boolean {
+    return this.#isOpen;
   }
 
   /** Resolves once we listen, or know that we may not. */
@@ -46,12 +52,14 @@ export class Mailbox {
       // Not allowed, or the store is out of reach: without it a hand-over takes up to a refresh. Tried again later.
       this.#isDeaf = true;
     }
+    this.#isOpen = true;
   }
 
   /** The store can be reached again. */
   reconnected(): void {
     if (!this.#isDeaf) return;
     this.#isDeaf = false;
+    this.#isOpen = false;
     this.#listening = undefined;
   }
 
