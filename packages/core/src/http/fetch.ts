@@ -1,7 +1,7 @@
 import { ConfigError } from '../errors.ts';
 import { reportRefusal, grantOf, type Grant, type Holding } from '../fence/fence.ts';
 import { refuseUnknown } from '../options.ts';
-import { messageOf } from '../thrown.ts';
+import { messageOf, peek } from '../thrown.ts';
 import { checkFetch, checkSign } from './checks.ts';
 import { heldGrant } from './headers.ts';
 import { link } from './links.ts';
@@ -100,6 +100,15 @@ export function isRequest(value: unknown): value is Request {
  */
 function checkRequest(input: Input, init: Init | undefined, isGlobal: boolean): void {
   const address = isRequest(input) ? input.url : String(input);
+  const parsed = URL.canParse(address) ? new URL(address) : undefined;
+  // Nothing is said of what fetch would say: that has the password in it, or the value of the header.
+  if (parsed !== undefined && (parsed.username !== '' || parsed.password !== '')) {
+    throw new ConfigError('fetch', 'was given an address with a user in it, which fetch refuses; set Authorization');
+  }
+  const headers = peek(() => new Headers(init?.headers ?? (isRequest(input) ? input.headers : {})));
+  if (headers === undefined) {
+    throw new ConfigError('headers', 'have a name or a value in them that HTTP does not allow, such as a line break');
+  }
   const body = init?.body ?? null;
   if (isRequest(input) && input.bodyUsed && body === null) {
     throw new ConfigError('fetch', 'was given a Request whose body is used up; make a new one for each request');
@@ -110,8 +119,7 @@ function checkRequest(input: Input, init: Init | undefined, isGlobal: boolean): 
   try {
     const { signal: _, ...rest } = init ?? {};
     const method = init?.method ?? (isRequest(input) ? input.method : 'GET');
-    const headers = init?.headers ?? (isRequest(input) ? input.headers : {});
-    const url = isGlobal || URL.canParse(address) ? address : 'http://localhost';
+    const url = isGlobal || parsed !== undefined ? address : 'http://localhost';
     void new Request(url, { ...rest, method, headers, redirect: 'manual', body: bodyLike });
   } catch (cause) {
     throw new ConfigError('fetch', `cannot send this request: ${messageOf(cause)}`, cause);
