@@ -110,7 +110,6 @@ describe('bodies', () => {
     const one = postgresFence(small);
     let caught: unknown;
     const body = (): never => {
-      // oxlint-disable-next-line typescript/only-throw-error -- that is the test
       throw hostile;
     };
     await one.write(grant, body).catch((error: unknown) => {
