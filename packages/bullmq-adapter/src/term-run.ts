@@ -111,9 +111,22 @@ export class TermRun<R> implements Seat {
       propertyOf(at, 'resource') === grant.resource &&
       propertyOf(at, 'fencingToken') === grant.fencingToken &&
       Number.isSafeInteger(propertyOf(propertyOf(at, 'highest'), 'fencingToken'));
-    const stale = causesOf(error).find(isRefusal);
+    // Or what another client made of a guard of ours: the fence that made it knows.
+    const stale = causesOf(error).find(isRefusal) ?? this.#refusalIn(error, isRefusal);
     // A control error is what the processor wants, whatever it was made from.
     if (stale !== undefined && !isControlError(error)) holding.refused(stale as StaleTokenError);
+  }
+
+  #refusalIn(error: unknown, isRefusal: (at: unknown) => boolean): StaleTokenError | undefined {
+    for (const fence of this.#context.settings.acquire.fences ?? []) {
+      try {
+        const refusal = fence.refusalOf?.(error);
+        if (isRefusal(refusal)) return refusal;
+      } catch {
+        // A fence that cannot say is no reason to lose the processor's own error.
+      }
+    }
+    return undefined;
   }
 
   async #lose(outcome: Settled<R> | undefined): Promise<never> {

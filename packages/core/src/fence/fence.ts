@@ -58,6 +58,27 @@ export interface Fence<Tx = unknown> {
 
   /** The highest token admitted or sealed (then with leaseId null), or null if there never was one. */
   highest(resource: string): Promise<{ readonly fencingToken: number; readonly leaseId: string | null } | null>;
+
+  /**
+   * For fences whose guard can be sent by other clients: the refusal in an error of such a client. A run that ends with
+   * one about its own grant has lost its lease, whoever sent the guard.
+   */
+  refusalOf?(error: unknown): StaleTokenError | undefined;
+}
+
+/** The refusal in an error that a body ended with: a fence's own error, or what a client made of it. */
+export function refusalIn(error: unknown, fences: readonly Fence[]): StaleTokenError | undefined {
+  const own = findStale(error);
+  if (own !== undefined) return own;
+  for (const fence of fences) {
+    try {
+      const refusal = fence.refusalOf?.(error);
+      if (refusal !== undefined) return refusal;
+    } catch {
+      // A fence that cannot say is no reason to lose the body's own error.
+    }
+  }
+  return undefined;
 }
 
 function isHolding(value: Grant | Holding): value is Holding {

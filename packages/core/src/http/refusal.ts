@@ -23,11 +23,23 @@ export function verdictOf(
   return undefined;
 }
 
+/** Refused before the service's fence or its handler had any part in it. */
+const AT_THE_DOOR: ReadonlySet<number> = new Set([400, 401, 403, 405, 428]);
+
 /** The other refusals of ours: the handler behind the route was not allowed to answer. */
 export function failureOf(response: Response, resource: string, fence: string): FenceUnavailableError | undefined {
   const said = response.headers.get(field.error);
   if (said === null) return undefined;
-  return new FenceUnavailableError(resource, fence, `answered ${response.status} ${said.slice(0, 80)}`);
+  const { status } = response;
+  const outcome = AT_THE_DOOR.has(status) ? 'not-written' : 'unknown';
+  const help = status === 401 ? ': give `sign`, or look at its keys' : '';
+  return new FenceUnavailableError(
+    resource,
+    fence,
+    `answered ${status} ${said.slice(0, 80)}${help}`,
+    undefined,
+    outcome,
+  );
 }
 
 /** Frees the connection of an answer that nobody will read. */

@@ -1,12 +1,12 @@
 import {
   ConfigError,
-  findStale,
   LeaseLostError,
   ManagerClosedError,
   LeaseholdError,
   RunCancelledError,
   type LossReason,
 } from '../errors.ts';
+import { refusalIn } from '../fence/fence.ts';
 import { onAbort } from '../abort-listeners.ts';
 import { ManagerEmitter } from '../events.ts';
 import {
@@ -321,8 +321,8 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     } catch (error) {
       failed = true;
       failure = error;
-      // Of a write by the bare grant, which has no lease behind it to tell.
-      const stale = findStale(error);
+      // Of a write by the bare grant, which has no lease behind it to tell, or of a guard in somebody's own transaction.
+      const stale = refusalIn(error, settings.fences);
       if (stale?.fencingToken === tenure.grant.fencingToken && stale.resource === tenure.grant.resource)
         tenure.refuse(stale);
     }

@@ -323,3 +323,46 @@ describe('a fence that throws what is no error of ours', () => {
     expect(Object.is(itself, thrown)).toBe(true);
   });
 });
+
+describe('a guard in a transaction of the body’s own', () => {
+  const byGuard = { code: 'LH001' };
+
+  test.each([
+    ['of this grant', 0, { code: 'LEASE_LOST', reason: 'fenced', settled: { error: byGuard } }],
+    ['of another', 1, byGuard],
+  ])('that refuses is heard by the fence that made it: %s', async (_, ahead, outcome) => {
+    const { manager, clock } = bench();
+    const inner = new MemoryFence({ clock });
+    let token = 0;
+    const fence: Fence = {
+      ...watched(inner, []),
+      refusalOf: (error) =>
+        error === byGuard
+          ? new StaleTokenError(`${manager.namespace}/r`, {
+              fence: inner.name,
+              fencingToken: token + ahead,
+              highest: { fencingToken: token + 2, leaseId: null },
+            })
+          : undefined,
+    };
+    const error = await rejectionOf(
+      manager.run('r', { fences: [fence] }, (lease) => {
+        token = lease.fencingToken;
+        throw byGuard;
+      }),
+    );
+    expect(error).toMatchObject(outcome);
+  });
+
+  test('is no business of a fence that cannot say', async () => {
+    const { manager, clock } = bench();
+    const fence: Fence = {
+      ...watched(new MemoryFence({ clock }), []),
+      refusalOf: () => {
+        throw new Error('cannot say');
+      },
+    };
+    const own = new Error('the body’s own');
+    expect(await rejectionOf(manager.run('r', { fences: [fence] }, () => Promise.reject(own)))).toBe(own);
+  });
+});
