@@ -10,6 +10,9 @@ const folder = new URL('../../examples/', import.meta.url);
 const examples: Readonly<Record<string, readonly (string | RegExp)[]>> = {
   'run.ts': [/^9 pears left, says owner \d{16}$/m],
   'bullmq-worker.ts': ['payment 2 of customer 1', 'payment 2 of customer 2', 'all paid'],
+  'bullmq-one-worker.ts': [
+    /^the first worker is elected, token \d{16}\nimport 1 by the first worker\nthe first worker steps down\nthe second worker is elected, token \d{16}\nimport 2 by the second worker\n/m,
+  ],
   'cron-task.ts': [/^tick \S+\.000Z, fencing token \d{16}\ntick \S+\.000Z, fencing token \d{16}\ntwo ticks have run$/m],
   'postgres.ts': [
     /^balance 100\nbalance 120\nStaleTokenError: STALE_TOKEN bank\/account:42: fence ledger refused/m,
