@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import { systemClock } from '../../src/clock.ts';
+import { systemClock, type Clock } from '../../src/clock.ts';
 import { nextCell } from '../../src/conditional/cell.ts';
 import { conditionalFence } from '../../src/conditional/fence.ts';
 import { LeaseLostError, type LeaseholdError } from '../../src/errors.ts';
@@ -282,12 +282,29 @@ describe('every call settles by its deadline', () => {
   });
 
   test('siblings are always faster: not written, for certain', async () => {
-    const { cells, grant, write, entries } = await begin(timeout);
+    const { cells, grant, entries } = await begin();
+    // Only timers take time here, so that it is never over between a conflict and the look at what was there instead.
+    let nowMs = 0;
+    const clock: Clock = {
+      monotonicMs: () => nowMs,
+      wallMs: () => systemClock.wallMs(),
+      wallUs: () => systemClock.wallUs(),
+      uptimeMs: () => systemClock.uptimeMs(),
+      setTimer: (delayMs, fire, options) => {
+        const fired = (): void => {
+          nowMs += delayMs;
+          fire();
+        };
+        return systemClock.setTimer(delayMs, fired, options);
+      },
+    };
+    const fence = fenceOver(cells, timeout, clock);
     cells.onRequest = () => {
       const now = cells.cell(grant.resource);
       cells.put(grant.resource, nextCell(now, { ...grant, value: [...(now?.value ?? []), 'faster'] }));
     };
-    expect(await within(write())).toMatchObject({ code: 'FENCE_UNAVAILABLE', outcome: 'not-written' });
+    const write = fence.write(grant, (tx) => append(tx, 'mine'));
+    expect(await within(write)).toMatchObject({ code: 'FENCE_UNAVAILABLE', outcome: 'not-written' });
     expect(entries()).not.toContain('mine');
   });
 

@@ -1,17 +1,22 @@
 import { conditionalFence, type ConditionalFence } from '../../src/conditional/fence.ts';
 import type { ConditionalTx } from '../../src/conditional/tx.ts';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock, type Clock } from '../../src/clock.ts';
 import type { FenceHook, FenceSubject } from '../../src/testing/fence/context.ts';
 import { Cells } from './cells.ts';
 
 export type LogTx = ConditionalTx<readonly string[]>;
 
-export function fenceOver(cells: Cells, timeout = 2000): ConditionalFence<readonly string[]> {
+export function fenceOver(
+  cells: Cells,
+  timeout = 2000,
+  clock: Clock = systemClock,
+): ConditionalFence<readonly string[]> {
   return conditionalFence<readonly string[]>({
     atomic: true,
     read: (resource) => cells.read(resource),
     compareAndSet: (resource, version, cell) => cells.compareAndSet(resource, version, cell),
     timeout,
+    clock,
   });
 }
 
