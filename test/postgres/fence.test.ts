@@ -239,13 +239,16 @@ describe('bad arguments', () => {
   test.each([
     [`null, 5, 'x'`, '22023'],
     [`'', 5, 'x'`, '22023'],
-    [`'a', null, 'x'`, '22023'],
-    [`'a', 0, 'x'`, '22023'],
-    [`'a', -1, 'x'`, '22023'],
-    [`'a', 9007199254740992, 'x'`, '22023'],
-    [`'a', 5, null`, '22023'],
-    [`'a', 5, ''`, '22023'],
-    [`'a', 9007199254740991, 'x'`, 'LH003'],
+    [`'a', 5, 'x'`, '22023'],
+    [`'/a', 5, 'x'`, '22023'],
+    [`'n/', 5, 'x'`, '22023'],
+    [`'n/a', null, 'x'`, '22023'],
+    [`'n/a', 0, 'x'`, '22023'],
+    [`'n/a', -1, 'x'`, '22023'],
+    [`'n/a', 9007199254740992, 'x'`, '22023'],
+    [`'n/a', 5, null`, '22023'],
+    [`'n/a', 5, ''`, '22023'],
+    [`'n/a', 9007199254740991, 'x'`, 'LH003'],
   ])('no function of SQL lets (%s) pass', async (args, code) => {
     for (const name of ['guard', 'admit', 'activate']) {
       await expect(pool.query(`select leasehold.${name}(${args})`)).rejects.toMatchObject({ code });
@@ -255,13 +258,13 @@ describe('bad arguments', () => {
   test('nor a missing limit', async () => {
     for (const limits of ['null, 1', '0, 1', '1, null', '1, 0', '-1, 1']) {
       for (const name of ['guard', 'admit']) {
-        await expect(pool.query(`select leasehold.${name}('a', 5, 'x', ${limits})`)).rejects.toMatchObject({
+        await expect(pool.query(`select leasehold.${name}('n/a', 5, 'x', ${limits})`)).rejects.toMatchObject({
           code: '22023',
         });
       }
     }
-    await expect(pool.query(`select leasehold.activate('a', 5, 'x', null)`)).rejects.toMatchObject({ code: '22023' });
-    await expect(pool.query(`select leasehold.seal('a', 5, null)`)).rejects.toMatchObject({ code: '22023' });
+    await expect(pool.query(`select leasehold.activate('n/a', 5, 'x', null)`)).rejects.toMatchObject({ code: '22023' });
+    await expect(pool.query(`select leasehold.seal('n/a', 5, null)`)).rejects.toMatchObject({ code: '22023' });
   });
 
   test('a single Client is refused', async () => {

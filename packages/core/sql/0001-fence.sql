@@ -51,7 +51,7 @@ create function leasehold.check_grant(
   resource text, token bigint, lease_id text, idle_ms integer, lock_ms integer
 ) returns void language plpgsql as $function$
 begin
-  if resource is null or resource !~ '^[A-Za-z0-9][A-Za-z0-9_.-]*/.' then
+  if resource is null or resource not like '_%/_%' then
     raise exception 'leasehold: % is no qualified name', coalesce(quote_literal(resource), 'null') using errcode = '22023',
       hint = 'Give the qualified name, <namespace>/<resource>.';
   elsif token is null or token not between 1 and 9007199254740991 then
@@ -163,7 +163,7 @@ declare
   marks text;
   done text;
 begin
-  if (strpos(resource, '/') > 1 and lease_id <> '' and token between 1 and 9007199254740991 and idle_ms > 0 and lock_ms > 0
+  if (resource like '_%/_%' and lease_id <> '' and token between 1 and 9007199254740991 and idle_ms > 0 and lock_ms > 0
     and token <= (extract(epoch from clock_timestamp()) * 1000000)::bigint + 86400000000) is not true then
     perform leasehold.check_grant(resource, token, lease_id, idle_ms, lock_ms);
   end if;
@@ -207,7 +207,7 @@ declare
   marks text;
   done text;
 begin
-  if (strpos(resource, '/') > 1 and lease_id <> '' and token between 1 and 9007199254740991 and idle_ms > 0 and lock_ms > 0
+  if (resource like '_%/_%' and lease_id <> '' and token between 1 and 9007199254740991 and idle_ms > 0 and lock_ms > 0
     and token <= (extract(epoch from clock_timestamp()) * 1000000)::bigint + 86400000000) is not true then
     perform leasehold.check_grant(resource, token, lease_id, idle_ms, lock_ms);
   end if;
