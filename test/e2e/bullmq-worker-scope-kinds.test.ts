@@ -1,11 +1,36 @@
 import { fileURLToPath } from 'node:url';
 import { LeasedWorker } from '@leasehold/bullmq';
 import { describe, expect, inject, test } from 'vitest';
+import { connectRedis } from '../support/redis-client.ts';
+import { startRedis } from '../support/redis-server.ts';
 import { Bench, emitted } from './fixtures/bullmq-setup.ts';
 
 const redisUrl = inject('redisUrl');
 
 describe('one lease for a whole worker', () => {
+  test('a manager is made from the connection, and closed with the worker', async () => {
+    await using server = await startRedis();
+    await using raw = await connectRedis(server.url);
+    await using bench = new Bench(server.url);
+    await bench.queue.waitUntilReady();
+    const clients = async (): Promise<number> => ((await raw.client('LIST')) as string).trim().split('\n').length;
+    const before = await clients();
+    const make = (): LeasedWorker =>
+      bench.worker(
+        new LeasedWorker(bench.name, (job) => job.lease.resource, {
+          connection: { url: server.url },
+          lease: { resource: 'payments', scope: 'worker' },
+        }),
+      );
+    const [first, second] = [make(), make()];
+    const done = emitted([first, second], 'completed');
+    await bench.add({});
+    expect((await done)[0]?.[1]).toBe('payments');
+    await Promise.all([first.close(), second.close()]);
+    await expect.poll(clients).toBe(before);
+    expect(bench.errors).toEqual([]);
+  });
+
   test('whose processor is a file has the lease of the term there', async () => {
     await using bench = new Bench(redisUrl);
     const worker = bench.worker(
