@@ -42,7 +42,7 @@ async function exercise(user: string, prefix: string): Promise<void> {
     await listener.subscribe(channel);
     const leave = await store.subscribe(channel, ({ kind }) => void heard?.push(kind));
     expect(store.server?.ageMs).toBeLessThan(Infinity);
-    const tick = { job: 'j', at: Date.now(), startingDeadlineMs: 300_000, maxAheadMs: 60_000, retry: true };
+    const tick = { job: 'j', at: Date.now(), startingDeadlineMs: 300_000, maxAheadMs: 60_000, retry: 5 };
     const holder = acquireOf('r', { tick, channel });
     const waiter = acquireOf('r', { mode: 'wait', channel });
     expect(await store.acquire(holder, call)).toMatchObject({ kind: 'granted' });

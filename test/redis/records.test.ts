@@ -144,7 +144,7 @@ describe('the record', () => {
 
   test('something foreign in place of a tick is refused before anything is written', async () => {
     await raw.lpush(key('r', ':tick:nightly'), 'mine');
-    const tick = { job: 'nightly', at: Date.now(), startingDeadlineMs: 300_000, maxAheadMs: 60_000, retry: false };
+    const tick = { job: 'nightly', at: Date.now(), startingDeadlineMs: 300_000, maxAheadMs: 60_000, retry: 0 };
     await expect(store.acquire(acquireOf('r', { tick }), call)).rejects.toMatchObject({ code: 'FOREIGN_KEY' });
     expect(await store.read('r', call)).toBeNull();
   });
@@ -156,7 +156,7 @@ describe('ticks', () => {
     at,
     startingDeadlineMs: 300_000,
     maxAheadMs: 60_000,
-    retry: false,
+    retry: 0,
   });
 
   test('the key holds the claim and what stood there before, has no TTL, and gives it back', async () => {
@@ -185,7 +185,7 @@ describe('ticks', () => {
 });
 
 test('what is handed over: the record, its tick and its channel are those of the new owner', async () => {
-  const tick = { job: 'j', at: Date.now(), startingDeadlineMs: 300_000, maxAheadMs: 60_000, retry: false };
+  const tick = { job: 'j', at: Date.now(), startingDeadlineMs: 300_000, maxAheadMs: 60_000, retry: 0 };
   const first = acquireOf('r', { tick, channel: 'first' });
   await store.acquire(first, call);
   const adopt = { ...acquireOf('r', { channel: 'second' }), from: first.leaseId, job: 'j' };
@@ -278,7 +278,7 @@ describe('the log', () => {
       await store.release(releaseOf(ordinary, { ...all, outcome: 'failed' }), call);
     }
     expect(await raw.xlen(key('r', ':log'))).toBe(64);
-    const tick = { job: 'nightly:2', at: Date.now(), startingDeadlineMs: 300_000, maxAheadMs: 60_000, retry: false };
+    const tick = { job: 'nightly:2', at: Date.now(), startingDeadlineMs: 300_000, maxAheadMs: 60_000, retry: 0 };
     const ticking = acquireOf('r', { ...all, tick });
     await store.acquire(ticking, call);
     // A release without the job: the record knows.

@@ -89,20 +89,43 @@ function describeBusy(busy: {
   }
 }
 
-/** The tick of a schedule must not run here (any more). */
+/** The tick must not run here (any more), or not yet. */
 export class TickRefusedError extends LeaseholdError {
   readonly reason: TickReason;
-  /** For `clock-ahead`: come back in so many milliseconds. Otherwise 0. */
+  /**
+   * How far the tick lies ahead of the store's clock, milliseconds, negative if behind. Of a run without a schedule: the
+   * beginning of the last one.
+   */
   readonly aheadMs: number;
+  /** Milliseconds until asking again can help: for `clock-ahead`, and `already-ran` under `minHold`. Otherwise 0. */
+  readonly remainingMs: number;
 
-  constructor(resource: string, refusal: { readonly reason: TickReason; readonly aheadMs: number }) {
-    const detail =
-      refusal.reason === 'clock-ahead'
-        ? `the tick is ${refusal.aheadMs} ms ahead of the store's clock; ask again when it has passed`
-        : `${refusal.reason}: this tick is done with; nothing is to be done here`;
-    super('TICK_REFUSED', detail, { resource });
+  constructor(
+    resource: string,
+    refusal: { readonly reason: TickReason; readonly aheadMs: number; readonly remainingMs: number },
+  ) {
+    super('TICK_REFUSED', describeTick(refusal), { resource });
     this.reason = refusal.reason;
     this.aheadMs = refusal.aheadMs;
+    this.remainingMs = refusal.remainingMs;
+  }
+}
+
+function describeTick(refusal: {
+  readonly reason: TickReason;
+  readonly aheadMs: number;
+  readonly remainingMs: number;
+}): string {
+  const { reason, aheadMs, remainingMs } = refusal;
+  switch (reason) {
+    case 'clock-ahead':
+      return `the tick is ${Math.ceil(aheadMs)} ms ahead of the store's clock; ask again when it has passed`;
+    case 'too-late':
+      return `too-late: ${Math.floor(-aheadMs)} ms by the store's clock, past its startingDeadline; nothing is to be done here`;
+    case 'already-ran':
+    case 'superseded':
+      if (remainingMs === 0) return `${reason}: this tick is done with; nothing is to be done here`;
+      return `${reason}: the last run began ${Math.floor(-aheadMs)} ms ago, within minHold; ask again in ${Math.ceil(remainingMs)} ms`;
   }
 }
 

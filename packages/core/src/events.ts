@@ -30,8 +30,15 @@ export interface ManagerEvents {
   ];
   /** A resource asked for with `park` is free and nobody waits. An accelerator: it may be lost, or untrue by now. */
   free: [{ readonly resource: string }];
+  /** `aheadMs`: how far the tick lies ahead of the store's clock, negative if behind. */
   tickRefused: [
-    { readonly resource: string; readonly job: string; readonly reason: TickReason; readonly aheadMs: number },
+    {
+      readonly resource: string;
+      readonly job: string;
+      readonly reason: TickReason;
+      readonly aheadMs: number;
+      readonly remainingMs: number;
+    },
   ];
   extended: [LeaseEvent & { readonly remainingMs: number }];
   /** An extend had no usable answer. The lease is still trusted for `remainingMs`; it is tried again until then. */

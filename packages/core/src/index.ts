@@ -37,8 +37,9 @@ export {
   type CloseOptions,
   type LeaseManagerOptions,
   type RevokeOptions,
-  type TickOptions,
 } from './options.ts';
 export type { OwnerIdentity, OwnerOption } from './owner.ts';
 export { MemoryLeaseStore, type MemoryLeaseStoreOptions } from './store/memory.ts';
 export * from './store/store.ts';
+export * from './store/tick-request.ts';
+export type { TickOptions } from './tick-options.ts';

@@ -1,14 +1,16 @@
 import { z } from 'zod';
 import { systemClock, type Clock } from './clock.ts';
-import { parseDuration, type Duration } from './duration.ts';
+import type { Duration } from './duration.ts';
+import { durationSchema as duration } from './duration-schema.ts';
 import { ConfigError } from './errors.ts';
 import type { Fence } from './fence/fence.ts';
 import { guardedLogger, silentLogger, type Logger } from './log.ts';
-import { checkJobName } from './names.ts';
 import { timingOf, type Timing, type TimingOptions } from './lease/term.ts';
 import type { OwnerOption } from './owner.ts';
 import { show } from './show.ts';
-import type { HistoryMode, LeaseStore, TickRequest } from './store/store.ts';
+import type { HistoryMode, LeaseStore } from './store/store.ts';
+import type { TickRequest } from './store/tick-request.ts';
+import { memoryOfTickMs, tickRequestOf, tickSchema, type TickOptions } from './tick-options.ts';
 
 export interface LeaseManagerOptions {
   readonly store: LeaseStore;
@@ -45,19 +47,6 @@ export interface LeaseManagerOptions {
   readonly clock?: Clock;
 }
 
-export interface TickOptions {
-  /** The job whose tick this is. */
-  readonly job: string;
-  /** The instant that the schedule names; epoch milliseconds or a Date. Never "now". */
-  readonly at: number | Date;
-  /** A tick that is older is refused as too late. @default '5m' */
-  readonly startingDeadline?: Duration;
-  /** A tick farther ahead of the store's clock is refused as `clock-ahead`: come back. @default '2s' */
-  readonly maxAhead?: Duration;
-  /** Whether a tick that was begun without success may be claimed again. @default false */
-  readonly retry?: boolean;
-}
-
 export interface AcquireOptions {
   /** @default the manager's ttl */
   readonly ttl?: Duration;
@@ -85,8 +74,16 @@ export interface AcquireOptions {
   readonly activate?: 'before' | 'on-write';
   /** @default the manager's maxHold */
   readonly maxHold?: Duration;
-  /** Claims the tick of a schedule in the same step. */
+  /** Claims the tick of a schedule, or the beginning of a run without one, in the same step. */
   readonly tick?: TickOptions;
+  /**
+   * How long the store remembers the resource once nobody holds it, 1 min to 365 d; with a tick also how long the tick is
+   * remembered, which otherwise it is for ever. For resources that are used once, so that a million of them do not stay.
+   * With a tick longer than its `startingDeadline` and `maxAhead` together, or than its `minHold`: forgotten sooner, it
+   * could run again. What is forgotten is how the last lease ended, and the last token: the next one is greater by the
+   * store's clock alone. @default 7 d for resources, for ever for ticks
+   */
+  readonly retention?: Duration;
   /** Allows acquiring what an enclosing `run` body holds, for work that outlives that body. @default false */
   readonly detached?: boolean;
 }
@@ -139,25 +136,14 @@ export interface AcquireSettings {
   readonly maxHoldMs: number;
   readonly activateTimeoutMs: number;
   readonly tick: TickRequest | undefined;
+  readonly retentionMs: number | undefined;
   /** Whose tick came over with a ticket. */
   readonly job?: string | undefined;
   readonly detached: boolean;
 }
 
 const DEFAULT_TTL_MS = 30_000;
-
-/** An optional duration; `allowed` is the option's own rule, in words `rule`. */
-function duration(
-  option: string,
-  allowed: (ms: number) => boolean = () => true,
-  rule = '',
-): z.ZodOptional<z.ZodType<number>> {
-  return z
-    .unknown()
-    .transform((value) => parseDuration(option, value))
-    .refine(allowed, rule)
-    .optional();
-}
+const MAX_RETENTION_MS = 365 * 24 * 60 * 60 * 1000;
 
 function having<T>(what: string, ...methods: readonly (keyof T & string)[]): z.ZodType<T> {
   return z.custom<T>(
@@ -210,21 +196,6 @@ const managerSchema = z.strictObject({
   clock: having<Clock>('a clock', 'monotonicMs', 'wallMs', 'setTimer').optional(),
 });
 
-const tickSchema = z.strictObject({
-  job: z.unknown().transform((job) => {
-    checkJobName('tick.job', job);
-    return job;
-  }),
-  at: z
-    .unknown()
-    .transform((at) => (at instanceof Date ? at.getTime() : at))
-    .refine((at): at is number => typeof at === 'number', 'must be epoch milliseconds or a valid Date')
-    .refine((at) => Number.isSafeInteger(at) && at >= 0, 'must be epoch milliseconds or a valid Date'),
-  startingDeadline: duration('tick.startingDeadline', (ms) => ms < 1e15, 'must not be Infinity'),
-  maxAhead: duration('tick.maxAhead', (ms) => ms < 1e15, 'must not be Infinity'),
-  retry: z.boolean().default(false),
-});
-
 const acquireSchema = z.strictObject({
   ttl: duration('ttl'),
   wait: duration('wait'),
@@ -234,6 +205,7 @@ const acquireSchema = z.strictObject({
   activate: z.enum(['before', 'on-write'], "must be 'before' or 'on-write'").optional(),
   maxHold: duration('maxHold', (ms) => ms >= 1, 'must be at least 1 ms'),
   tick: tickSchema.optional(),
+  retention: duration('retention', (ms) => ms >= 60_000 && ms <= MAX_RETENTION_MS, 'must be 1 min to 365 d'),
   detached: z.boolean('must be true or false').optional(),
 });
 
@@ -321,6 +293,7 @@ export function parseManagerOptions(options: LeaseManagerOptions): ManagerSettin
       maxHoldMs,
       activateTimeoutMs: given.activateTimeout ?? defaultActivateTimeoutMs(timing.ttlMs),
       tick: undefined,
+      retentionMs: undefined,
       detached: false,
     },
   };
@@ -351,7 +324,8 @@ export function parseAcquireOptions(options: AcquireOptions | undefined, manager
     signal,
     activate,
     maxHold,
-    tick,
+    tick: givenTick,
+    retention,
     detached,
     fences: given = [],
   } = parseOptions(acquireSchema, options);
@@ -363,6 +337,8 @@ export function parseAcquireOptions(options: AcquireOptions | undefined, manager
       throw new ConfigError('fences', `two of them are named '${name}'; give each its own name`);
     }
   }
+  const tick = givenTick && tickRequestOf(givenTick);
+  if (retention !== undefined && tick !== undefined) checkRetention(retention, tick);
   return {
     timing,
     waitMs: wait ?? 0,
@@ -372,15 +348,20 @@ export function parseAcquireOptions(options: AcquireOptions | undefined, manager
     onWrite: activate === 'on-write',
     maxHoldMs: maxHold ?? manager.maxHoldMs,
     activateTimeoutMs: manager.activateTimeoutMs ?? defaultActivateTimeoutMs(timing.ttlMs),
-    tick: tick && {
-      job: tick.job,
-      at: tick.at,
-      startingDeadlineMs: tick.startingDeadline ?? 300_000,
-      maxAheadMs: tick.maxAhead ?? 2000,
-      retry: tick.retry,
-    },
+    tick,
+    retentionMs: retention,
     detached: detached ?? false,
   };
+}
+
+function checkRetention(retentionMs: number, tick: TickRequest): void {
+  const memoryMs = memoryOfTickMs(tick);
+  if (retentionMs > memoryMs) return;
+  const what = tick.at === null ? 'minHold' : 'startingDeadline and maxAhead together';
+  throw new ConfigError(
+    'retention',
+    `is ${retentionMs} ms: must be longer than the tick's ${what}, ${memoryMs} ms, or the tick could run twice`,
+  );
 }
 
 export function parseRevokeOptions(options: RevokeOptions | undefined): Partial<RevokeOptions> {

@@ -33,4 +33,6 @@ export interface Holder {
   /** One readable line: `web-7f9c pid 4121 since 02:41:07Z v1.18.0`. */
   readonly owner: string;
   readonly fencingToken: number;
+  /** The job whose tick the holder's lease has claimed; null if it has claimed none. */
+  readonly job: string | null;
 }

@@ -6,6 +6,7 @@ import {
   ResourceBusyError,
   RunCancelledError,
   TickRefusedError,
+  type TickReason,
 } from '@leasehold/core';
 import { describe, expect, test } from 'vitest';
 
@@ -90,7 +91,7 @@ describe('an error', () => {
   });
 
   test('busy says who, and why', () => {
-    const holder = { owner: 'web-7 pid 4 since 02:41:07Z', fencingToken: 5 };
+    const holder = { owner: 'web-7 pid 4 since 02:41:07Z', fencingToken: 5, job: null };
     expect(new ResourceBusyError('r', { reason: 'held', holder, remainingMs: 12.2 }).message).toBe(
       'RESOURCE_BUSY r: held by web-7 pid 4 since 02:41:07Z, 13 ms left; try later or skip this run',
     );
@@ -100,7 +101,14 @@ describe('an error', () => {
     expect(new ResourceBusyError('r', { reason: 'quarantine', holder: null, remainingMs: 50 }).message).toContain(
       'lost a live lease',
     );
-    expect(new TickRefusedError('r', { reason: 'clock-ahead', aheadMs: 40 }).message).toContain('40 ms ahead');
+    const tick = (reason: TickReason, aheadMs: number, remainingMs: number): string =>
+      new TickRefusedError('r', { reason, aheadMs, remainingMs }).message;
+    expect(tick('clock-ahead', 39.5, 39.5)).toContain('40 ms ahead');
+    expect(tick('too-late', -300_001.5, 0)).toContain('too-late: 300001 ms');
+    expect(tick('superseded', -5, 0)).toContain('superseded: this tick is done with');
+    expect(tick('already-ran', -20_000, 39_999.1)).toContain(
+      'began 20000 ms ago, within minHold; ask again in 40000 ms',
+    );
     expect(new RunCancelledError('r', 'shutdown', 17).message).toContain('still held');
     expect(new RunCancelledError('r', 'shutdown').message).toContain('nothing was acquired');
   });

@@ -91,6 +91,8 @@ export class Acquirer {
         dirty: granted.dirty,
         maxHoldMs: settings.maxHoldMs,
         job: settings.tick?.job ?? settings.job,
+        tick: granted.tick,
+        retentionMs: settings.retentionMs,
       },
       this.#context.engine.ownerClock,
       this.#context.announcer,

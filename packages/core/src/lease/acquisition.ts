@@ -8,6 +8,7 @@ import {
 } from '../errors.ts';
 import type { AcquireSettings } from '../options.ts';
 import type { AcquireReply, AcquireRequest } from '../store/store.ts';
+import type { ClaimedTick } from '../store/tick-request.ts';
 import type { Context } from './context.ts';
 import { failureOf, mayHaveRun } from './failure.ts';
 import { newLeaseId } from './lease-id.ts';
@@ -33,6 +34,8 @@ export interface Granted {
   readonly stamp: Stamp;
   /** An earlier call of this leaseId has no answer: its packet may still arrive when the lease is over. */
   readonly dirty: boolean;
+  /** The tick that it has claimed, or that came over with a ticket. */
+  readonly tick: ClaimedTick | null;
 }
 
 type Answer = AcquireReply | { readonly kind: 'failed'; readonly error: LeaseholdError };
@@ -146,7 +149,7 @@ export class Acquisition {
           continue;
         case 'tick':
           this.#withdraw();
-          return { reason: answer.reason, holder: null, remainingMs: answer.aheadMs };
+          return { reason: answer.reason, holder: null, remainingMs: answer.remainingMs, aheadMs: answer.aheadMs };
         case 'out-of-range':
           this.#withdraw();
           throw new TokenOutOfRangeError(
@@ -156,7 +159,12 @@ export class Acquisition {
           );
         case 'busy':
         case 'queued':
-          refusal = { reason: answer.reason, holder: answer.holder, remainingMs: answer.remainingMs };
+          refusal = {
+            reason: answer.reason,
+            holder: answer.holder,
+            remainingMs: answer.remainingMs,
+            aheadMs: null,
+          };
           if (waitMs === 0) return refusal;
           break;
         case 'failed':
@@ -226,7 +234,7 @@ export class Acquisition {
 
   #request(): AcquireRequest {
     const { settings, ownerRecord, engine } = this.#context;
-    const { timing, waitMs, park, tick } = this.#settings;
+    const { timing, waitMs, park, tick, retentionMs } = this.#settings;
     return {
       resource: this.#resource,
       leaseId: this.#leaseId,
@@ -240,6 +248,7 @@ export class Acquisition {
       waitRefreshMs: this.#waitRefreshMs,
       quarantineMs: this.#quarantineMs(),
       tick,
+      retentionMs,
     };
   }
 
@@ -256,9 +265,9 @@ export class Acquisition {
     const { timing } = this.#settings;
     const { ownerClock } = this.#context.engine;
     const stamp = this.#stamp ?? ownerClock.stamp();
-    const { fencingToken, remainingMs } = reply;
+    const { fencingToken, remainingMs, tick } = reply;
     if (trustedMs(Math.min(timing.ttlMs, remainingMs), timing) <= elapsedMs(ownerClock.since(stamp))) return undefined;
-    return { leaseId: this.#leaseId, fencingToken, remainingMs, stamp, dirty: this.#dirty };
+    return { leaseId: this.#leaseId, fencingToken, remainingMs, stamp, dirty: this.#dirty, tick };
   }
 
   #startAgain(): void {
@@ -271,8 +280,8 @@ export class Acquisition {
 
   #withdraw(): void {
     if (!this.#known && !this.#dirty) return;
-    const { timing, tick } = this.#settings;
-    const what = { resource: this.#resource, leaseId: this.#leaseId, job: tick?.job, dirty: this.#dirty };
+    const { timing, tick, retentionMs } = this.#settings;
+    const what = { resource: this.#resource, leaseId: this.#leaseId, job: tick?.job, dirty: this.#dirty, retentionMs };
     withdraw(this.#context, what, timing);
   }
 

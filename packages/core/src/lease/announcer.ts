@@ -1,4 +1,4 @@
-import type { LeaseholdError, LeaseLostError, StaleTokenError, TickReason, CancelReason } from '../errors.ts';
+import type { LeaseholdError, LeaseLostError, StaleTokenError, CancelReason } from '../errors.ts';
 import type { ManagerEvents } from '../events.ts';
 import { silentLogger, type Logger } from '../log.ts';
 import type { Refusal } from './refusal.ts';
@@ -42,10 +42,15 @@ export class Announcer implements TenureObserver {
   }
 
   refusal(resource: string, job: string | undefined, refusal: Refusal): void {
-    const { reason, holder, remainingMs } = refusal;
-    this.#logger.debug({ resource, reason, holder: holder?.owner, remainingMs }, 'lease not acquired');
-    if (isTickReason(reason)) this.#tickRefused(resource, job ?? '', reason, remainingMs);
-    else this.#stage.announce('busy', { resource, reason, holder, remainingMs });
+    const { reason, holder, remainingMs, aheadMs } = refusal;
+    const fields = { resource, reason, holder: holder?.owner, remainingMs };
+    if (isTickReason(reason)) {
+      this.#logger.debug({ ...fields, aheadMs }, 'tick refused');
+      this.#stage.announce('tickRefused', { resource, job: job ?? '', reason, aheadMs: aheadMs ?? 0, remainingMs });
+    } else {
+      this.#logger.debug(fields, 'lease not acquired');
+      this.#stage.announce('busy', { resource, reason, holder, remainingMs });
+    }
   }
 
   extended(tenure: Tenure, remainingMs: number): void {
@@ -82,9 +87,5 @@ export class Announcer implements TenureObserver {
   releaseUnconfirmed(tenure: Tenure, error: LeaseholdError): void {
     this.#logger.warn({ ...fieldsOf(tenure), err: error }, 'release unconfirmed; tried again until the ttl has passed');
     this.#stage.announce('releaseUnconfirmed', { ...eventOf(tenure), error });
-  }
-
-  #tickRefused(resource: string, job: string, reason: TickReason, aheadMs: number): void {
-    this.#stage.announce('tickRefused', { resource, job, reason, aheadMs });
   }
 }

@@ -40,7 +40,7 @@ export class HandOver {
   /** Extends once, so that the adopter has a whole ttl, then ends the lease here. If that fails it goes on as it was. */
   async give(tenure: Tenure): Promise<Ticket> {
     const { store, engine, tenures } = this.#context;
-    const { resource, grant, timing, job } = tenure;
+    const { resource, grant, timing, job, retentionMs } = tenure;
     tenure.assertHeld();
     // Revoked, or held for as long as it may be: it is to end, in any hands.
     if (tenure.final && tenure.cancellation !== undefined) throw tenure.cancellation;
@@ -82,6 +82,7 @@ export class HandOver {
       fencingToken,
       ttlMs: timing.ttlMs,
       job,
+      ...(retentionMs !== undefined && { retentionMs }),
       ...(dirty && { dirty }),
     };
   }
@@ -89,7 +90,7 @@ export class HandOver {
   /** What the store made of the ticket: a lease of the caller's own. */
   async take(ticket: Ticket, settings: AcquireSettings): Promise<Granted> {
     const { store, engine, closing } = this.#context;
-    const { resource } = ticket;
+    const { resource, retentionMs } = ticket;
     const { timing } = settings;
     if (closing) throw new ManagerClosedError(resource);
     throwIfAborted(resource, settings.signal);
@@ -118,7 +119,7 @@ export class HandOver {
         dirty ||= mayHaveRun(failure);
         if (!dirty) throw failure;
         if (tries === TRIES) {
-          withdraw(this.#context, { resource, leaseId, job: ticket.job, dirty }, timing);
+          withdraw(this.#context, { resource, leaseId, job: ticket.job, dirty, retentionMs }, timing);
           throw mayHaveRun(failure) ? failure : unanswered(resource, failure);
         }
         // The answer was lost with the connection: the next one is under way.
@@ -128,16 +129,17 @@ export class HandOver {
     switch (reply.kind) {
       case 'granted': {
         const sent = stamp ?? engine.ownerClock.stamp();
-        const { fencingToken, remainingMs } = reply;
+        const { fencingToken, remainingMs, tick } = reply;
         const window = trustedMs(Math.min(timing.ttlMs, remainingMs), timing);
         const isWanted = !this.#context.closing && settings.signal?.aborted !== true;
         if (window > elapsedMs(engine.ownerClock.since(sent)) && isWanted) {
           if (ticket.dirty === true) {
-            withdraw(this.#context, { resource, leaseId: ticket.leaseId, job: undefined, dirty: true }, timing);
+            const old = { resource, leaseId: ticket.leaseId, job: undefined, dirty: true, retentionMs };
+            withdraw(this.#context, old, timing);
           }
-          return { leaseId, fencingToken, remainingMs, stamp: sent, dirty };
+          return { leaseId, fencingToken, remainingMs, stamp: sent, dirty, tick };
         }
-        withdraw(this.#context, { resource, leaseId, job: ticket.job, dirty: false }, timing);
+        withdraw(this.#context, { resource, leaseId, job: ticket.job, dirty: false, retentionMs }, timing);
         throwIfAborted(resource, settings.signal);
         if (this.#context.closing) throw new ManagerClosedError(resource);
         break;

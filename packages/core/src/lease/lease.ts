@@ -55,6 +55,15 @@ export class Lease implements Holding, AsyncDisposable {
   }
 
   /**
+   * What it has claimed together with the resource: the job, the instant (without a schedule the store's at the claim) and
+   * which attempt at this tick it is, from 1. Null if it was acquired without a tick.
+   */
+  get tick(): { readonly job: string; readonly at: Date; readonly attempt: number } | null {
+    const { tick, job } = this.#tenure;
+    return tick === null || job === undefined ? null : { job, at: new Date(tick.at), attempt: tick.attempt };
+  }
+
+  /**
    * Aborts once: with a `RunCancelledError` when the run is to end while the lease is still held, or with a
    * `LeaseLostError`. Between the two only `assertHeld` tells the difference.
    */

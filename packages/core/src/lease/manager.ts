@@ -151,7 +151,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     return this.#runBody(tenure, settings, body);
   }
 
-  /** As `run`, but busy and a refused tick are values: `{ ran: false, reason, holder, remainingMs }`. */
+  /** As `run`, but busy and a refused tick are values: `{ ran: false, reason, holder, remainingMs, aheadMs }`. */
   tryRun<T>(resource: string, body: RunBody<T>): Promise<TryRunResult<T>>;
   tryRun<T>(resource: string, options: AcquireOptions, body: RunBody<T>): Promise<TryRunResult<T>>;
   async tryRun<T>(resource: string, second: AcquireOptions | RunBody<T>, third?: RunBody<T>): Promise<TryRunResult<T>> {
@@ -188,10 +188,10 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
   async adopt(ticket: Ticket, options?: AdoptOptions): Promise<Lease> {
     const { settings, store } = this.#context;
     const checked = parseTicket(ticket, store.namespace);
-    const { resource, job } = checked;
+    const { resource, job, retentionMs } = checked;
     store.checkName('ticket.resource', resource);
     const given = parseAcquireOptions({ ttl: checked.ttlMs, ...options }, settings);
-    const adoption: AcquireSettings = { ...given, job, detached: true };
+    const adoption: AcquireSettings = { ...given, job, retentionMs, detached: true };
     const tenure = await this.#closer.acquiring(async () =>
       this.#acquirer.takeOver(resource, adoption, await this.#handOver.take(checked, adoption)),
     );

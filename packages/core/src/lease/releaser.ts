@@ -19,7 +19,7 @@ export class Releaser {
   }
 
   async #end(tenure: Tenure, outcome: Outcome): Promise<ReleaseResult> {
-    const { resource, grant, timing, job } = tenure;
+    const { resource, grant, timing, job, retentionMs } = tenure;
     const held = tenure.beginRelease();
     this.#context.engine.keeper.drop(tenure);
     const send = (): Promise<ReleaseReply> =>
@@ -31,6 +31,7 @@ export class Releaser {
           floor: tenure.floor,
           job,
           history: this.#context.settings.history,
+          retentionMs,
         },
         { timeoutMs: timing.callTimeoutMs },
       );
@@ -39,7 +40,7 @@ export class Releaser {
     } finally {
       if (tenure.dirty && !tenure.handedOver) {
         // The outcome of its tick has been written; this is for the leaseId alone.
-        withdraw(this.#context, { resource, leaseId: grant.leaseId, job: undefined, dirty: true }, timing);
+        withdraw(this.#context, { resource, leaseId: grant.leaseId, job: undefined, dirty: true, retentionMs }, timing);
       }
       tenure.end();
       this.#context.tenures.delete(tenure);

@@ -7,6 +7,7 @@ import {
   type StaleTokenError,
 } from '../errors.ts';
 import type { Fence, Grant } from '../fence/fence.ts';
+import type { ClaimedTick } from '../store/tick-request.ts';
 import type { Slotted } from '../wheel.ts';
 import { elapsedMs, reasonOfClosure, trustedMs, type OwnerClock, type Stamp, type Timing } from './term.ts';
 
@@ -36,6 +37,8 @@ export interface TenureStart {
   readonly maxHoldMs: number;
   readonly dirty: boolean;
   readonly job: string | undefined;
+  readonly tick: ClaimedTick | null;
+  readonly retentionMs: number | undefined;
 }
 
 /**
@@ -53,6 +56,9 @@ export class Tenure implements Slotted {
   readonly grant: Grant;
   readonly timing: Timing;
   readonly job: string | undefined;
+  /** What it has claimed of that job. */
+  readonly tick: ClaimedTick | null;
+  readonly retentionMs: number | undefined;
   /** A call of its acquisition has no answer, so its leaseId needs a tombstone when it is over. */
   readonly dirty: boolean;
   readonly startedMs: number;
@@ -88,6 +94,8 @@ export class Tenure implements Slotted {
     this.grant = start.grant;
     this.timing = start.timing;
     this.job = start.job;
+    this.tick = start.tick;
+    this.retentionMs = start.retentionMs;
     this.dirty = start.dirty;
     this.startedMs = start.stamp.monotonicMs;
     this.endsMs = start.stamp.monotonicMs + start.maxHoldMs;

@@ -14,6 +14,8 @@ export interface Ticket {
   readonly ttlMs: number;
   /** The job whose tick goes with it. */
   readonly job?: string | undefined;
+  /** How long what the adopter releases is remembered, milliseconds. */
+  readonly retentionMs?: number | undefined;
   /** A packet of this leaseId may still be under way: the adopter leaves a tombstone for it. */
   readonly dirty?: boolean | undefined;
 }
@@ -26,6 +28,7 @@ const schema = z.strictObject({
   fencingToken: z.number().int().positive(),
   ttlMs: z.number().int().positive(),
   job: z.string().optional(),
+  retentionMs: z.number().int().positive().optional(),
   dirty: z.boolean().optional(),
 });
 

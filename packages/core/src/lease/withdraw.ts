@@ -15,13 +15,15 @@ export function withdraw(
     readonly leaseId: string;
     readonly job: string | undefined;
     readonly dirty: boolean;
+    readonly retentionMs: number | undefined;
   },
   timing: Timing,
 ): void {
-  const { resource, leaseId, job, dirty } = what;
+  const { resource, leaseId, job, dirty, retentionMs } = what;
   const tombstoneMs = dirty ? Math.max(MIN_TOMBSTONE_MS, timing.ttlMs) : 0;
   const { history } = settings;
-  const request = { resource, leaseId, outcome: 'not-started', floor: 0, job, tombstoneMs, history } as const;
+  const end = { outcome: 'not-started', floor: 0, job, tombstoneMs, history, retentionMs } as const;
+  const request = { resource, leaseId, ...end };
   void engine.settler.add(
     () => store.cancel(request, { timeoutMs: timing.callTimeoutMs }),
     Math.max(tombstoneMs, timing.ttlMs),

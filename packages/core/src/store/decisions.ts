@@ -35,17 +35,28 @@ import type {
   RevokeReply,
   RevokeRequest,
 } from './store.ts';
-import { claimTick, endTick, handOverTick, hasClaimed, refuseTick } from './ticks.ts';
+import type { ClaimedTick } from './tick-request.ts';
+import {
+  claimOf,
+  claimTick,
+  endTick,
+  handOverTick,
+  hasClaimed,
+  keptUntil,
+  nextClaim,
+  refuseTick,
+  writeBackTick,
+} from './ticks.ts';
 
 const MAX_TOMBSTONES = 8;
 
 export function decideAcquire(before: ResourceState, request: AcquireRequest, nowUs: number): Decision<AcquireReply> {
-  const state = writeBack(before, nowUs);
+  let state = writeBack(before, nowUs);
   const { lease } = state;
   const { leaseId } = request;
 
   const refuse = (reply: AcquireReply): Decision<AcquireReply> => ({ state, reply, messages: SILENCE });
-  const known = decideKnown(state, leaseId, nowUs);
+  const known = decideKnown(state, leaseId, request.tick?.job, nowUs);
   if (known !== null) return refuse(known);
   const highest = Math.max(lease?.fencingToken ?? 0, request.floor);
   if (highest >= nowUs + MAX_TOKEN_AHEAD_US) return refuse({ kind: 'out-of-range', fencingToken: highest });
@@ -57,6 +68,7 @@ export function decideAcquire(before: ResourceState, request: AcquireRequest, no
     isHeld(lease, nowUs) &&
     lease.revoked !== request.replaces;
   if (request.tick !== undefined && !(replacing && hasClaimed(state.ticks, request.tick, request.replaces))) {
+    state = { ...state, ticks: writeBackTick(state.ticks, request.tick, nowUs) };
     const refusal = refuseTick(state.ticks, request.tick, nowUs);
     if (refusal !== null) return refuse({ kind: 'tick', ...refusal });
   }
@@ -66,22 +78,24 @@ export function decideAcquire(before: ResourceState, request: AcquireRequest, no
     return stand(state, request, nowUs, { reason: 'quarantine', holder: null, remainingMs: request.quarantineMs });
   }
   if (lease !== null && isHeld(lease, nowUs)) {
-    const holder = { owner: lease.owner, fencingToken: lease.fencingToken };
+    const holder = { owner: lease.owner, fencingToken: lease.fencingToken, job: lease.tick?.job ?? null };
     return stand(state, request, nowUs, { reason: 'held', holder, remainingMs: leftMs(lease.expiresUs, nowUs) });
   }
   return takeTurn({ ...state, queue: withoutDeadHeads(state.queue, nowUs) }, request, nowUs);
 }
 
 type Known = Extract<AcquireReply, { readonly kind: 'granted' | 'spent' | 'cancelled' }>;
+type Grant = Extract<AcquireReply, { readonly kind: 'granted' }>;
 
 /** The answer to a leaseId that the record knows, or null. */
-function decideKnown(state: ResourceState, leaseId: string, nowUs: number): Known | null {
+function decideKnown(state: ResourceState, leaseId: string, job: string | undefined, nowUs: number): Known | null {
   const { lease } = state;
   if (isBuried(state, leaseId, nowUs)) return { kind: 'cancelled' };
   if (lease === null || lease.leaseId !== leaseId) return null;
   if (!isHeld(lease, nowUs)) return { kind: 'spent' };
   const { fencingToken } = lease;
-  return { kind: 'granted', fencingToken, remainingMs: leftMs(lease.expiresUs, nowUs), again: true };
+  const remainingMs = leftMs(lease.expiresUs, nowUs);
+  return { kind: 'granted', fencingToken, remainingMs, again: true, tick: claimOf(state.ticks, job, leaseId) };
 }
 
 /** The resource is free: whose turn is it? A missed turn opens it to whoever asks, so that turns never cascade. */
@@ -113,23 +127,29 @@ function grant(
   nowUs: number,
   ended: 'expired' | 'replaced',
 ): Decision<AcquireReply> {
-  const { tick = null, replaces } = request;
-  const lease = newLease(state, request, tick, nowUs, ended);
-  const granted = {
-    ...seat(state, lease),
-    ticks: tick === null ? state.ticks : claimTick(state.ticks, tick, { ...lease, replaces }),
-  };
+  const { tick, replaces } = request;
+  const claimed = tick === undefined ? null : nextClaim(state.ticks, tick, replaces, nowUs);
+  const lease = newLease(state, request, tick && claimed && { job: tick.job, at: claimed.at }, nowUs, ended);
+  let granted = seat(state, lease);
+  if (tick !== undefined && claimed !== null) {
+    const claim = { ...lease, replaces, keptUntilUs: keptUntil(request.retentionMs, nowUs) };
+    granted = { ...granted, ticks: claimTick(state.ticks, tick, claimed, claim) };
+  }
   return {
     state: note(granted, request.history, 'acquired', lease, nowUs),
-    reply: { kind: 'granted', fencingToken: lease.fencingToken, remainingMs: lease.ttlMs, again: false },
+    reply: grantOf(lease, claimOf(granted.ticks, tick?.job, lease.leaseId)),
     messages: SILENCE,
   };
+}
+
+function grantOf({ fencingToken, ttlMs }: StoredLease, tick: ClaimedTick | null): Grant {
+  return { kind: 'granted', fencingToken, remainingMs: ttlMs, again: false, tick };
 }
 
 function newLease(
   state: ResourceState,
   request: Pick<AcquireRequest, 'leaseId' | 'ttlMs' | 'owner' | 'channel' | 'floor'>,
-  tick: StoredLease['tick'],
+  tick: StoredLease['tick'] | undefined,
   nowUs: number,
   ended: 'expired' | 'replaced' | 'handed-over',
 ): StoredLease {
@@ -146,20 +166,26 @@ function newLease(
     expiresUs: nowUs + ttlMs * 1000,
     extensions: 0,
     revoked: '',
-    tick: tick && { job: tick.job, at: tick.at },
+    tick: tick ?? null,
     previous: state.lease === null ? null : ending(state.lease, ended, nowUs),
   };
 }
 
 function seat(state: ResourceState, lease: StoredLease): ResourceState {
-  return { ...state, lease, turn: null, queue: state.queue.filter((waiter) => waiter.leaseId !== lease.leaseId) };
+  return {
+    ...state,
+    lease,
+    turn: null,
+    keptUntilUs: null,
+    queue: state.queue.filter((waiter) => waiter.leaseId !== lease.leaseId),
+  };
 }
 
 export function decideAdopt(state: ResourceState, request: AdoptRequest, nowUs: number): Decision<AdoptReply> {
   const { lease } = state;
   const { leaseId, from, job } = request;
   const refuse = (reply: AdoptReply): Decision<AdoptReply> => ({ state, reply, messages: SILENCE });
-  const known = decideKnown(state, leaseId, nowUs);
+  const known = decideKnown(state, leaseId, job, nowUs);
   if (known !== null) return refuse(known);
   const lost = whyLost(lease, from, nowUs);
   if (lease === null || lost !== null) return refuse({ kind: 'lost', reason: lost ?? 'missing' });
@@ -173,7 +199,7 @@ export function decideAdopt(state: ResourceState, request: AdoptRequest, nowUs: 
   const next = { ...seat(state, adopted), ticks: handOverTick(state.ticks, job, from, adopted) };
   return {
     state: note(next, request.history, 'adopted', adopted, nowUs),
-    reply: { kind: 'granted', fencingToken: adopted.fencingToken, remainingMs: adopted.ttlMs, again: false },
+    reply: grantOf(adopted, claimOf(next.ticks, job, leaseId)),
     messages: SILENCE,
   };
 }
@@ -215,7 +241,7 @@ export function decideRevoke(state: ResourceState, request: RevokeRequest, nowUs
 }
 
 export function decideRelease(before: ResourceState, request: ReleaseRequest, nowUs: number): Decision<ReleaseReply> {
-  const state = { ...before, ticks: endTick(before.ticks, request.job, request.leaseId, request.outcome) };
+  const state = { ...before, ticks: endTick(before.ticks, request, nowUs) };
   const lost = whyLost(state.lease, request.leaseId, nowUs);
   const reply: ReleaseReply = lost === null ? { kind: 'released' } : { kind: 'lost', reason: lost };
   if (lost !== null && lost !== 'expired') return { state, reply, messages: SILENCE };
@@ -226,7 +252,7 @@ export function decideCancel(before: ResourceState, request: CancelRequest, nowU
   const { leaseId } = request;
   const state: ResourceState = {
     ...before,
-    ticks: endTick(before.ticks, request.job, leaseId, request.outcome),
+    ticks: endTick(before.ticks, request, nowUs),
     tombstones: bury(before.tombstones, leaseId, request.tombstoneMs, nowUs),
     queue: before.queue.filter((waiter) => waiter.leaseId !== leaseId),
   };
@@ -255,7 +281,8 @@ function endTenure(state: ResourceState, request: ReleaseRequest, nowUs: number)
   };
   const event = lease.expiresUs > nowUs ? 'released' : 'lost';
   const noted = note(state, history, event, lease, freed.expiresUs, outcome);
-  return openTurn({ ...noted, lease: freed }, lease.ttlMs, nowUs);
+  const keptUntilUs = keptUntil(request.retentionMs, nowUs);
+  return openTurn({ ...noted, lease: freed, keptUntilUs }, lease.ttlMs, nowUs);
 }
 
 function bury(tombstones: readonly Tombstone[], leaseId: string, lastsMs: number, nowUs: number): readonly Tombstone[] {

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import { EMPTY, type Decision, type ResourceState } from './state.ts';
+import { EMPTY, remembered, type Decision, type ResourceState } from './state.ts';
 import type { StoreMessage } from './store.ts';
 
 type Listener = (message: StoreMessage) => void;
@@ -7,9 +7,14 @@ type Listener = (message: StoreMessage) => void;
 /** Readings this much earlier than one before it are a clock set back, not two readings within one tick of it. */
 const SET_BACK_US = 1_000_000;
 
+/** With fewer resources than these nothing is looked through for what may be forgotten. */
+const FEW = 1000;
+
 /** What memory stores that belong together share: the data, the clock and the channels. */
 export class MemoryServer {
   readonly resources: Map<string, ResourceState> = new Map();
+  /** With so many resources it is time to look through them again. */
+  #crowd = FEW;
   readonly #clock: Clock;
   readonly #listeners = new Map<string, Set<Listener>>();
   readonly #restarted = new Set<() => void>();
@@ -38,10 +43,16 @@ export class MemoryServer {
     return us < notBeforeUs && notBeforeUs - us < SET_BACK_US ? notBeforeUs : us;
   }
 
-  decide<Reply>(resource: string, decide: (state: ResourceState) => Decision<Reply>): Reply {
-    const before = this.resources.get(resource);
-    const { state, reply, messages } = decide(before ?? EMPTY);
-    if (before !== undefined || !isEmpty(state)) this.resources.set(resource, state);
+  /** What is still known of a resource. */
+  state(resource: string, nowUs: number): ResourceState {
+    const stored = this.resources.get(resource);
+    return stored === undefined ? EMPTY : remembered(stored, nowUs);
+  }
+
+  decide<Reply>(resource: string, nowUs: number, decide: (state: ResourceState) => Decision<Reply>): Reply {
+    const { state, reply, messages } = decide(this.state(resource, nowUs));
+    if (this.resources.has(resource) || !isEmpty(state)) this.resources.set(resource, state);
+    if (this.resources.size > this.#crowd) this.#forget(nowUs);
     for (const { channel, kind, leaseId, afterMs } of messages) {
       for (const listener of this.#listeners.get(channel) ?? []) {
         // Never before the reply, and never into the way of the one who asked.
@@ -49,6 +60,16 @@ export class MemoryServer {
       }
     }
     return reply;
+  }
+
+  /** Each time there are twice as many, so that it costs little for each of them. */
+  #forget(nowUs: number): void {
+    for (const [resource, stored] of this.resources) {
+      const state = remembered(stored, nowUs);
+      if (isEmpty(state)) this.resources.delete(resource);
+      else if (state !== stored) this.resources.set(resource, state);
+    }
+    this.#crowd = Math.max(FEW, 2 * this.resources.size);
   }
 
   listen(channel: string, listener: Listener): () => void {

@@ -3,7 +3,7 @@ import { systemClock, type Clock } from '../clock.ts';
 import { checkJobName, checkPrefix, checkResourceName } from '../names.ts';
 import { decideAcquire, decideAdopt, decideCancel, decideExtend, decideRelease, decideRevoke } from './decisions.ts';
 import { MemoryServer } from './memory-server.ts';
-import { EMPTY, readState, type Decision, type ResourceState, type StoredLease } from './state.ts';
+import { readState, type Decision, type ResourceState, type StoredLease } from './state.ts';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -34,7 +34,8 @@ export interface MemoryLeaseStoreOptions {
 
 /**
  * Leases in the memory of this process: for tests, and for programs of a single process. It decides as the Redis store
- * does, and like it keeps what it knows of a resource, so that tokens go on growing; it forgets nothing by itself.
+ * does, and like it keeps what it knows of a resource, so that tokens go on growing; it forgets
+ * nothing by itself but what was acquired with a `retention`.
  */
 export class MemoryLeaseStore implements LeaseStore {
   readonly namespace: string;
@@ -80,7 +81,7 @@ export class MemoryLeaseStore implements LeaseStore {
 
   extend(items: readonly ExtendItem[], call: StoreCall): Promise<readonly ExtendVerdict[]> {
     return this.#run(call, (nowUs) =>
-      items.map((item) => this.#server.decide(item.resource, (state) => decideExtend(state, item, nowUs))),
+      items.map((item) => this.#server.decide(item.resource, nowUs, (state) => decideExtend(state, item, nowUs))),
     );
   }
 
@@ -97,7 +98,7 @@ export class MemoryLeaseStore implements LeaseStore {
   }
 
   read(resource: string, call: StoreCall): Promise<LeaseRecord | null> {
-    return this.#run(call, (nowUs) => readState(this.#state(resource), nowUs));
+    return this.#run(call, (nowUs) => readState(this.#server.state(resource, nowUs), nowUs));
   }
 
   async *list(call: StoreCall): AsyncGenerator<{ readonly resource: string; readonly record: LeaseRecord }, void> {
@@ -108,11 +109,11 @@ export class MemoryLeaseStore implements LeaseStore {
   }
 
   history(resource: string, limit: number, call: StoreCall): Promise<readonly HistoryEvent[]> {
-    return this.#run(call, () => this.#state(resource).log.slice(0, limit));
+    return this.#run(call, (nowUs) => this.#server.state(resource, nowUs).log.slice(0, limit));
   }
 
   ticks(resource: string, job: string, call: StoreCall): Promise<readonly TickRecord[]> {
-    return this.#run(call, () => readTicks(this.#state(resource).ticks, job));
+    return this.#run(call, (nowUs) => readTicks(this.#server.state(resource, nowUs).ticks, job));
   }
 
   async subscribe(channel: string, listener: (message: StoreMessage) => void): Promise<() => Promise<void>> {
@@ -157,10 +158,6 @@ export class MemoryLeaseStore implements LeaseStore {
     return true;
   }
 
-  #state(resource: string): ResourceState {
-    return this.#server.resources.get(resource) ?? EMPTY;
-  }
-
   #refuseIfClosed(): void {
     if (this.#closed) throw new StoreUnavailableError(`${this.description} is closed`, { mayHaveRun: false });
   }
@@ -188,6 +185,6 @@ export class MemoryLeaseStore implements LeaseStore {
     call: StoreCall,
     decide: (state: ResourceState, nowUs: number) => Decision<Reply>,
   ): Promise<Reply> {
-    return this.#run(call, (nowUs) => this.#server.decide(resource, (state) => decide(state, nowUs)));
+    return this.#run(call, (nowUs) => this.#server.decide(resource, nowUs, (state) => decide(state, nowUs)));
   }
 }

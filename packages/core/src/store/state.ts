@@ -5,7 +5,7 @@
 
 import type { LossReason } from '../errors.ts';
 import type { HistoryEvent, LeaseRecord, StoreMessage } from './store.ts';
-import type { Ticks } from './ticks.ts';
+import { keptTicks, type Ticks } from './ticks.ts';
 
 /** The lease of a resource, held or not. */
 export interface StoredLease {
@@ -58,6 +58,8 @@ export interface ResourceState {
   readonly ticks: Ticks;
   /** The newest first. */
   readonly log: readonly HistoryEvent[];
+  /** When a free resource is forgotten; null for never. */
+  readonly keptUntilUs: number | null;
 }
 
 /** For whom, and what. */
@@ -79,6 +81,7 @@ export const EMPTY: ResourceState = {
   tombstones: [],
   ticks: new Map(),
   log: [],
+  keptUntilUs: null,
 };
 
 export const SILENCE: readonly Message[] = [];
@@ -109,6 +112,15 @@ export function ending(lease: StoredLease, reason: string, nowUs: number): Lease
   const lapsed = lease.expiresUs <= nowUs;
   const { owner, fencingToken } = lease;
   return { owner, fencingToken, endUs: lapsed ? lease.expiresUs : nowUs, reason: lapsed ? 'expired' : reason };
+}
+
+/** What is still remembered now. */
+export function remembered(state: ResourceState, nowUs: number): ResourceState {
+  const { keptUntilUs, tombstones } = state;
+  const ticks = state.ticks.size === 0 ? state.ticks : keptTicks(state.ticks, nowUs);
+  const isKept = keptUntilUs === null || keptUntilUs > nowUs || tombstones.some(({ untilUs }) => untilUs > nowUs);
+  if (isKept) return ticks === state.ticks ? state : { ...state, ticks };
+  return { ...EMPTY, queue: state.queue, parked: state.parked, ticks };
 }
 
 /**

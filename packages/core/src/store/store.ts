@@ -31,27 +31,14 @@
  * request it answers.
  */
 
-import type { LossReason, TickReason } from '../errors.ts';
+import type { Holder, LossReason, TickReason } from '../errors.ts';
+import type { ClaimedTick, TickRequest } from './tick-request.ts';
 
 export interface StoreCall {
   /** Milliseconds from sending until the call must have settled. */
   readonly timeoutMs: number;
   /** Called synchronously right before the request is handed to the transport; again if it has to be sent again. */
   readonly sent?: (() => void) | undefined;
-}
-
-/** The instant that a schedule names, claimed in the same step as the lease. */
-export interface TickRequest {
-  /** The job the tick belongs to. Ticks belong to (resource, job): two jobs may share a resource. */
-  readonly job: string;
-  /** Epoch milliseconds UTC, from the schedule, never "now". */
-  readonly at: number;
-  /** A tick older than this by the store's clock is `too-late`. Milliseconds. */
-  readonly startingDeadlineMs: number;
-  /** A tick that lies farther ahead of the store's clock is `clock-ahead`: come back, never skip. Milliseconds. */
-  readonly maxAheadMs: number;
-  /** Whether a tick that was claimed or ended without success may be claimed again (at-least-once). */
-  readonly retry: boolean;
 }
 
 /**
@@ -96,6 +83,8 @@ export interface AcquireRequest {
   /** An absent record is `busy`, reason `quarantine`, for so long (0: no quarantine). Milliseconds. */
   readonly quarantineMs: number;
   readonly tick?: TickRequest | undefined;
+  /** The tick is forgotten so long after the claim; without it never. As in `ReleaseRequest`. Milliseconds. */
+  readonly retentionMs?: number | undefined;
 }
 
 /**
@@ -114,22 +103,31 @@ export type AcquireReply =
       readonly remainingMs: number;
       /** This leaseId had been granted before. */
       readonly again: boolean;
+      /** The tick that the lease has claimed, if the request names one. */
+      readonly tick: ClaimedTick | null;
     }
   | {
       readonly kind: 'busy';
       readonly reason: 'held' | 'turn' | 'quarantine';
-      readonly holder: { readonly owner: string; readonly fencingToken: number } | null;
+      readonly holder: Holder | null;
       readonly remainingMs: number;
     }
   | {
       readonly kind: 'queued';
       readonly reason: 'held' | 'turn' | 'quarantine';
-      readonly holder: { readonly owner: string; readonly fencingToken: number } | null;
+      readonly holder: Holder | null;
       readonly remainingMs: number;
       /** 0 for the head of the queue. */
       readonly position: number;
     }
-  | { readonly kind: 'tick'; readonly reason: TickReason; readonly aheadMs: number }
+  | {
+      readonly kind: 'tick';
+      readonly reason: TickReason;
+      /** How far the tick lies ahead of the store's clock, negative if behind; without a schedule the last tick. */
+      readonly aheadMs: number;
+      /** Until asking again can help; 0 if it cannot. */
+      readonly remainingMs: number;
+    }
   | { readonly kind: 'spent' }
   | { readonly kind: 'cancelled' }
   | { readonly kind: 'out-of-range'; readonly fencingToken: number };
@@ -163,6 +161,12 @@ export interface ReleaseRequest {
   /** The job whose tick this lease claimed. Its outcome is written even if the lease is no longer held. */
   readonly job?: string | undefined;
   readonly history: HistoryMode;
+  /**
+   * How long the store remembers the resource once nobody owns it, and the tick that this lease has claimed; its
+   * tombstones are not forgotten before their time. Without it the store's own time for resources (a week in Redis), and
+   * for ticks no end. Milliseconds.
+   */
+  readonly retentionMs?: number | undefined;
 }
 
 /**
@@ -236,9 +240,7 @@ export interface HistoryEvent {
 }
 
 /** The last tick that a job claimed on a resource. */
-export interface TickRecord {
-  /** Epoch milliseconds. */
-  readonly at: number;
+export interface TickRecord extends ClaimedTick {
   readonly status: 'claimed' | 'done' | 'failed' | 'aborted';
   readonly fencingToken: number;
   /** The owner's line. */

@@ -131,6 +131,7 @@ export function settleStore(state: ResourceState, units: number, lapses: boolean
     tombstones: state.tombstones,
     ticks: EMPTY.ticks,
     log: EMPTY.log,
+    keptUntilUs: null,
   };
 }
 

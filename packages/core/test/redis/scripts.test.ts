@@ -35,7 +35,7 @@ const release: ReleaseRequest = {
   floor: 0,
   history: 'exceptions',
 };
-const tick = { job: 'nightly', at: 1_700_000_000_000, startingDeadlineMs: 300_000, maxAheadMs: 2000, retry: true };
+const tick = { job: 'nightly', at: 1_700_000_000_000, startingDeadlineMs: 300_000, maxAheadMs: 2000, retry: 5 };
 
 describe('acquire', () => {
   const args = acquireArgs(record, request);
@@ -49,31 +49,61 @@ describe('acquire', () => {
     const withTick = acquireArgs(record, { ...request, tick });
     expect(withTick[1]).toBe('6');
     expect(keyOf(withTick, 6)).toBe(`${record}:tick:nightly`);
-    expect(withTick.slice(-5)).toEqual(['exceptions', '1700000000000', '300000', '2000', '1']);
+    expect(withTick.slice(-5)).toEqual(['exceptions', '1700000000000', '300000', '2000', '5']);
+    const trigger = { job: 'nightly', at: null, minHoldMs: 500, retry: 0 };
+    const kept = acquireArgs(record, { ...request, tick: trigger, retentionMs: 60_000 });
+    expect(kept.slice(-6)).toEqual(['exceptions', '', '500', '0', '0', '60000']);
+    // Nothing of a record but its tick is forgotten because of an acquire.
+    expect(acquireArgs(record, { ...request, retentionMs: 60_000 })).toEqual(args);
   });
 
   test('decodes every reply', () => {
-    expect(reply('abc granted 0 17')).toEqual({ kind: 'granted', fencingToken: 17, remainingMs: 30_000, again: false });
+    expect(reply('abc granted 0 17')).toEqual({
+      kind: 'granted',
+      fencingToken: 17,
+      remainingMs: 30_000,
+      again: false,
+      tick: null,
+    });
     expect(reply('abc granted 0 1764400000000000 29999500')).toEqual({
       kind: 'granted',
       fencingToken: 1_764_400_000_000_000,
       remainingMs: 29_999.5,
       again: true,
+      tick: null,
     });
-    expect(reply('abc no 0 held 1500 -1 17 web-1 pid 7 since 02:41:07Z')).toEqual({
+    expect(reply('abc granted 0 17 - 2 1700000000000')).toEqual({
+      kind: 'granted',
+      fencingToken: 17,
+      remainingMs: 30_000,
+      again: false,
+      tick: { at: 1_700_000_000_000, attempt: 2 },
+    });
+    expect(reply('abc granted 0 17 1500 1 1700000000000')).toMatchObject({
+      remainingMs: 1.5,
+      again: true,
+      tick: { at: 1_700_000_000_000, attempt: 1 },
+    });
+    expect(reply('abc no 0 held 1500 -1 17 a%7Db web-1 pid 7')).toMatchObject({
+      holder: { owner: 'web-1 pid 7', fencingToken: 17, job: 'a}b' },
+    });
+    expect(reply('abc no 0 held 1500 -1 17 - web-1 pid 7 since 02:41:07Z')).toEqual({
       kind: 'busy',
       reason: 'held',
-      holder: { owner: 'web-1 pid 7 since 02:41:07Z', fencingToken: 17 },
+      holder: { owner: 'web-1 pid 7 since 02:41:07Z', fencingToken: 17, job: null },
       remainingMs: 1.5,
     });
-    expect(reply('abc no 1 turn 50000 3 0 ')).toEqual({
+    expect(reply('abc no 1 turn 50000 3 0 - ')).toEqual({
       kind: 'queued',
       reason: 'turn',
       holder: null,
       remainingMs: 50,
       position: 3,
     });
-    expect(reply('abc tick 0 clock-ahead 2500')).toEqual({ kind: 'tick', reason: 'clock-ahead', aheadMs: 2.5 });
+    expect(reply('abc tick 0 clock-ahead 2500 2500')).toEqual({
+      ...{ kind: 'tick', reason: 'clock-ahead', aheadMs: 2.5, remainingMs: 2.5 },
+    });
+    expect(reply('abc tick 0 too-late -2500 0')).toMatchObject({ reason: 'too-late', aheadMs: -2.5, remainingMs: 0 });
     expect(reply('abc spent 0')).toEqual({ kind: 'spent' });
     expect(reply('abc cancelled 0')).toEqual({ kind: 'cancelled' });
     expect(reply('abc out-of-range 0 99')).toEqual({ kind: 'out-of-range', fencingToken: 99 });
@@ -82,7 +112,7 @@ describe('acquire', () => {
   });
 
   test('believes nothing that is not an answer to this leaseId', () => {
-    for (const text of ['abd spent 0', 'abcd spent 0', 'abc', 'abc what 0', 'abc no 0 why 1 -1 0 ']) {
+    for (const text of ['abd spent 0', 'abcd spent 0', 'abc', 'abc what 0', 'abc no 0 why 1 -1 0 - ']) {
       expect(() => reply(text)).toThrow(MalformedReply);
     }
     expect(() => reply('abc granted 0 many 1 0')).toThrow(RangeError);
@@ -101,7 +131,10 @@ test('release and cancel', () => {
   expect(() => releaseReply('abc lost 0 boredom', args, release)).toThrow(MalformedReply);
   expect(() => releaseReply('abc foreign 0 6 list', args, release)).toThrow('tick:nightly holds a list');
 
+  expect(releaseArgs(record, { ...release, retentionMs: 70_000 }).slice(-2)).toEqual(['exceptions', '70000']);
+
   const cancel = { ...release, tombstoneMs: 60_000 };
+  expect(cancelArgs(record, { ...cancel, retentionMs: 70_000 }).slice(-2)).toEqual(['60000', '70000']);
   expect(cancelArgs(record, cancel).slice(-5)).toEqual(['abc', 'done', '0', 'exceptions', '60000']);
   expect(cancelReply('abc ended 0', args, cancel)).toEqual({ kind: 'ended' });
   expect(cancelReply('abc nothing 0', args, cancel)).toEqual({ kind: 'nothing' });
@@ -174,8 +207,14 @@ describe('the scripts that came later', () => {
       ...['abc', 'web-1 pid 7', '{"pid":7}', '30000', 'old', '', '0', 'exceptions'],
     ]);
     const reply = (text: string) => adoptReply(text, args, adopt);
-    expect(reply('abc granted 0 17')).toEqual({ kind: 'granted', fencingToken: 17, remainingMs: 30_000, again: false });
-    expect(reply('abc granted 0 17 5000')).toMatchObject({ remainingMs: 5, again: true });
+    expect(reply('abc granted 0 17')).toEqual({
+      kind: 'granted',
+      fencingToken: 17,
+      remainingMs: 30_000,
+      again: false,
+      tick: null,
+    });
+    expect(reply('abc granted 0 17 5000')).toMatchObject({ remainingMs: 5, again: true, tick: null });
     expect(reply('abc lost 0 superseded')).toEqual({ kind: 'lost', reason: 'superseded' });
     expect(reply('abc out-of-range 0 99')).toEqual({ kind: 'out-of-range', fencingToken: 99 });
     expect([reply('abc spent 0').kind, reply('abc cancelled 0').kind]).toEqual(['spent', 'cancelled']);
@@ -209,12 +248,14 @@ describe('the scripts that came later', () => {
   test('ticks', () => {
     const args = ticksArgs(record, 'nightly');
     expect(ticksReply(['ticks'], args, 'reports')).toEqual([]);
-    expect(ticksReply(['ticks', '9', 'claimed', '17', 'web', '8', 'done', '16', ''], args, 'reports')).toEqual([
-      { at: 9, status: 'claimed', fencingToken: 17, owner: 'web' },
-      { at: 8, status: 'done', fencingToken: 16, owner: '' },
-    ]);
+    expect(ticksReply(['ticks', '9', 'claimed', '17', 'web', '2', '8', 'done', '16', '', ''], args, 'reports')).toEqual(
+      [
+        { at: 9, attempt: 2, status: 'claimed', fencingToken: 17, owner: 'web' },
+        { at: 8, attempt: 1, status: 'done', fencingToken: 16, owner: '' },
+      ],
+    );
     expect(() => ticksReply(['foreign', 'hash'], args, 'reports')).toThrow('holds a hash that is not ours');
-    expect(() => ticksReply(['ticks', '9', 'bored', '17', 'web'], args, 'reports')).toThrow(MalformedReply);
+    expect(() => ticksReply(['ticks', '9', 'bored', '17', 'web', '1'], args, 'reports')).toThrow(MalformedReply);
   });
 });
 

@@ -1,4 +1,5 @@
 import type { AcquireRequest } from '../../src/store/store.ts';
+import type { ScheduledTick } from '../../src/store/tick-request.ts';
 import { moreStoreMutants } from './more-store-mutants.ts';
 import type { StoreMutant } from './store-mutant.ts';
 
@@ -6,7 +7,7 @@ function changeAcquire(change: (request: AcquireRequest) => Partial<AcquireReque
   return (memory) => ({ acquire: (request, call) => memory.acquire({ ...request, ...change(request) }, call) });
 }
 
-function changeTick(change: Partial<NonNullable<AcquireRequest['tick']>>): StoreMutant['change'] {
+function changeTick(change: Partial<Omit<ScheduledTick, 'at'>>): StoreMutant['change'] {
   return changeAcquire(({ tick }) => ({ tick: tick && { ...tick, ...change } }));
 }
 
@@ -100,7 +101,13 @@ export const storeMutants: readonly StoreMutant[] = [
       async acquire(request, call) {
         const reply = await memory.acquire(request, call);
         if (reply.kind !== 'out-of-range') return reply;
-        return { kind: 'granted', fencingToken: request.floor + 1, remainingMs: request.ttlMs, again: false };
+        return {
+          kind: 'granted',
+          fencingToken: request.floor + 1,
+          remainingMs: request.ttlMs,
+          again: false,
+          tick: null,
+        };
       },
     }),
   },
@@ -157,7 +164,7 @@ export const storeMutants: readonly StoreMutant[] = [
       async acquire(request, call) {
         const reply = await memory.acquire(request, call);
         if (reply.kind !== 'busy') return reply;
-        return { kind: 'granted', fencingToken: 1, remainingMs: request.ttlMs, again: false };
+        return { kind: 'granted', fencingToken: 1, remainingMs: request.ttlMs, again: false, tick: null };
       },
     }),
   },
@@ -199,12 +206,12 @@ export const storeMutants: readonly StoreMutant[] = [
   {
     does: 'always retries',
     foundBy: 'a tick is claimed once, whatever became of the run',
-    change: changeTick({ retry: true }),
+    change: changeTick({ retry: 5 }),
   },
   {
     does: 'never retries',
     foundBy: 'a retry claims what did not succeed, never what did',
-    change: changeTick({ retry: false }),
+    change: changeTick({ retry: 0 }),
   },
   {
     does: 'keeps the tick of a run that was not started',

@@ -1,5 +1,5 @@
 import type { AcquireReply, AcquireRequest } from '../../store/store.ts';
-import { callOnResource } from '../keys.ts';
+import { callOnResource, decodeName } from '../keys.ts';
 import { MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
 import { EFFECTS, FRESH_ONLY, IN_RANGE, keptEvents, note, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
 import { fieldsOf, foreign, grantOf, numberAt, type Fields } from './reply.ts';
@@ -10,12 +10,15 @@ import { fieldsOf, foreign, grantOf, numberAt, type Fields } from './reply.ts';
  * ARGV  1 leaseId · 2 owner line · 3 owner JSON · 4 ttl, ms · 5 mode: try, wait, park · 6 channel, may be empty
  *       7 floor, a token · 8 replaces, a leaseId, may be empty · 9 waitRefresh, ms · 10 quarantine, ms
  *       11 history: exceptions, all
- *       with a tick: 12 at, ms since 1970 · 13 starting deadline, ms · 14 max ahead, ms · 15 retry: 1, 0
+ *       with a tick: 12 at, ms since 1970, empty without a schedule · 13 starting deadline, ms, without a schedule min hold
+ *       14 max ahead, ms · 15 retry: how many times more · 16 retention of the tick, ms, may be missing
  *
  * Reply, one string, its parts separated by one space:
  *       <leaseId> granted <failed> <token>, for the whole ttl · <leaseId> granted <failed> <token> <remaining, µs>, again
- *       <leaseId> no <failed> <held, turn, quarantine> <remaining, µs> <position, -1 unless queued> <token, 0: no holder> <owner>
- *       <leaseId> tick <failed> <already-ran, superseded, too-late, clock-ahead> <ahead, µs>
+ *       with a tick they go on: <remaining, µs, - for the whole ttl> <attempt> <at, ms>
+ *       <leaseId> no <failed> <held, turn, quarantine> <remaining, µs> <position, -1 unless queued> <token, 0: no holder>
+ *         <its job, - for none> <owner>
+ *       <leaseId> tick <failed> <already-ran, superseded, too-late, clock-ahead> <ahead, µs> <remaining, µs>
  *       <leaseId> spent <failed> · <leaseId> cancelled <failed> · <leaseId> out-of-range <failed> <token>
  *       <leaseId> foreign <failed> <index of the key> <type found>
  *
@@ -28,15 +31,46 @@ if owner ~= '' and expires > now + ttl * 1000 then
   redis.call('HSET', rec, 'expires_us', f('%.0f', expires))
 end${FRESH_ONLY}${IN_RANGE}
 local replacing = held and ARGV[8] ~= '' and lease_id == ARGV[8] and redis.call('HGET', rec, 'revoked') ~= lease_id
-local tick_carried = false
+local tick_carried, claim_at, attempt = false, nil, 1
 if KEYS[6] then
-  local at = tonumber(ARGV[12])
-  tick_carried = replacing and tick_at == at and tick_lease == ARGV[8]
-  if not tick_carried then
-    if tick_at and tick_at > at then return id .. ' tick 0 superseded 0' end
-    if tick_at == at and (tick_status == 'done' or ARGV[15] ~= '1') then return id .. ' tick 0 already-ran 0' end
-    if now > (at + ARGV[13]) * 1000 then return id .. ' tick 0 too-late 0' end
-    if at * 1000 > now + ARGV[14] * 1000 then return id .. ' tick 0 clock-ahead ' .. f('%.0f', math.min(at * 1000 - now, 9007199254740991)) end
+  claim_at = tonumber(ARGV[12])
+  tick_carried = replacing and tick_lease == ARGV[8] and (not claim_at or tick_at == claim_at)
+  if tick_carried then
+    claim_at, attempt = tick_at, tick_attempt
+  else
+    local over = tick_at and (tick_status == 'done' or tick_attempt > tonumber(ARGV[15]))
+    local about, left, refused = claim_at, 0, nil
+    if claim_at then
+      if tick_at == claim_at then attempt = tick_attempt + 1 end
+      if tick_at and tick_at > claim_at then
+        refused = 'superseded'
+      elseif tick_at == claim_at and over then
+        refused = 'already-ran'
+      elseif now > (claim_at + ARGV[13]) * 1000 then
+        refused = 'too-late'
+      elseif claim_at * 1000 > now + ARGV[14] * 1000 then
+        refused, left = 'clock-ahead', claim_at * 1000 - now
+      end
+    else
+      claim_at = math.floor(now / 1000)
+      if tick_at then
+        if tick_at > claim_at then
+          -- Farther ahead than it can have been set: the clock went back.
+          tick_at = claim_at
+          redis.call('HSET', KEYS[6], 'at', f('%.0f', tick_at))
+        end
+        about, left = tick_at, (tick_at + ARGV[13]) * 1000 - now
+        if left > 0 then
+          attempt = tick_attempt + 1
+          if over then refused = 'already-ran' end
+        end
+      end
+    end
+    if refused then
+      local most = 9007199254740991
+      local ahead = math.max(-most, math.min(about * 1000 - now, most))
+      return id .. ' tick 0 ' .. refused .. f(' %.0f %.0f', ahead, math.min(left, most))
+    end
   end
 end
 
@@ -68,9 +102,12 @@ if not replacing and (held or others or not present and ARGV[10] ~= '0') then
       holder_token .. ' ' .. holder
   end
 
-  if held then return stand('held', expires - now, r[3], owner) end
+  if held then
+    local whose, job = string.match(redis.call('HGET', rec, 'tick') or '', '^(%S+) %S+ (%S+)$')
+    return stand('held', expires - now, r[3], (whose == lease_id and job or '-') .. ' ' .. owner)
+  end
   if not present then
-    if ARGV[10] ~= '0' then return stand('quarantine', ARGV[10] * 1000, '0', '') end
+    if ARGV[10] ~= '0' then return stand('quarantine', ARGV[10] * 1000, '0', '- ') end
     ttl = tonumber(ARGV[4])
   end
   local first = head()
@@ -92,7 +129,7 @@ if not replacing and (held or others or not present and ARGV[10] ~= '0') then
     else
       open_turn()
     end
-    if first then return stand('turn', turn_until - now, '0', '') end
+    if first then return stand('turn', turn_until - now, '0', '- ') end
   end
 end
 
@@ -108,6 +145,7 @@ if owner ~= '' then
     at: "f('%.0f', held and now or expires)",
     keep: keptEvents('ARGV[11]'),
     leaseId: 'lease_id',
+    retention: 'ARGV[16]',
   })}
 end
 redis.call('HSET', rec, 'owner', ARGV[2], 'owner_json', ARGV[3], 'lease_id', id, 'fencing_token', number,
@@ -119,16 +157,26 @@ if others then
   redis.call('ZREM', KEYS[2], id)
   redis.call('HDEL', KEYS[3], id)
 end
+local claim = ''
 if KEYS[6] then
   if tick_at and not tick_carried then
     local p = redis.call('HMGET', KEYS[6], 'at', 'status', 'lease_id', 'fencing_token', 'owner')
     redis.call('HSET', KEYS[6], 'prev_at', p[1], 'prev_status', p[2], 'prev_lease_id', p[3],
-      'prev_token', p[4] or '', 'prev_owner', p[5] or '')
+      'prev_token', p[4] or '', 'prev_owner', p[5] or '', 'prev_attempt', f('%.0f', tick_attempt))
   end
-  redis.call('HSET', KEYS[6], 'at', ARGV[12], 'status', 'claimed', 'lease_id', id, 'fencing_token', number,
-    'owner', ARGV[2])
+  local at_text, attempt_text = f('%.0f', claim_at), f('%.0f', attempt)
+  claim = ' - ' .. attempt_text .. ' ' .. at_text
+  redis.call('HSET', KEYS[6], 'at', at_text, 'status', 'claimed', 'lease_id', id, 'fencing_token', number,
+    'owner', ARGV[2], 'attempt', attempt_text)
+  if ARGV[16] then
+    redis.call('HSET', KEYS[6], 'retention_ms', ARGV[16])
+    redis.call('PEXPIRE', KEYS[6], ARGV[16])
+  elseif tick_kept then
+    redis.call('HDEL', KEYS[6], 'retention_ms')
+    redis.call('PERSIST', KEYS[6])
+  end
   -- For the log. With the leaseId, so that who claims none need not clear it; no character of a job's name is escaped.
-  redis.call('HSET', rec, 'tick', id .. ' ' .. ARGV[12] .. ' ' .. string.sub(KEYS[6], #rec + 7))
+  redis.call('HSET', rec, 'tick', id .. ' ' .. at_text .. ' ' .. string.sub(KEYS[6], #rec + 7))
 end
 if ARGV[11] == 'all' then
   ${note({
@@ -138,10 +186,11 @@ if ARGV[11] == 'all' then
     at: 'at',
     keep: "'64'",
     leaseId: 'id',
+    retention: 'ARGV[16]',
   })}
 end
 ${EFFECTS}
-return id .. ' granted ' .. failed .. ' ' .. number
+return id .. ' granted ' .. failed .. ' ' .. number .. claim
 `;
 
 export const acquireScript: Script = script('acquire', lua);
@@ -164,7 +213,10 @@ export function acquireArgs(record: string, request: AcquireRequest): ScriptArgs
     request.history,
   );
   if (tick !== undefined) {
-    args.push(String(tick.at), String(tick.startingDeadlineMs), String(tick.maxAheadMs), tick.retry ? '1' : '0');
+    if (tick.at === null) args.push('', String(tick.minHoldMs), '0');
+    else args.push(String(tick.at), String(tick.startingDeadlineMs), String(tick.maxAheadMs));
+    args.push(String(tick.retry));
+    if (request.retentionMs !== undefined) args.push(String(request.retentionMs));
   }
   return args;
 }
@@ -197,8 +249,10 @@ function refusal(fields: Fields): AcquireReply {
   const remainingMs = numberAt(fields, 3) / 1000;
   const position = numberAt(fields, 4);
   const fencingToken = numberAt(fields, 5);
+  const job = fields[6] ?? '-';
   // The owner's line is the rest, spaces included.
-  const holder = fencingToken === 0 ? null : { owner: fields.slice(6).join(' '), fencingToken };
+  const owner = fields.slice(7).join(' ');
+  const holder = fencingToken === 0 ? null : { owner, fencingToken, job: job === '-' ? null : decodeName(job) };
   if (position < 0) return { kind: 'busy', reason, holder, remainingMs };
   return { kind: 'queued', reason, holder, remainingMs, position };
 }
@@ -208,5 +262,5 @@ function tickRefusal(fields: Fields): AcquireReply {
   if (reason !== 'already-ran' && reason !== 'superseded' && reason !== 'too-late' && reason !== 'clock-ahead') {
     throw new MalformedReply(acquireScript, fields);
   }
-  return { kind: 'tick', reason, aheadMs: numberAt(fields, 3) / 1000 };
+  return { kind: 'tick', reason, aheadMs: numberAt(fields, 3) / 1000, remainingMs: numberAt(fields, 4) / 1000 };
 }

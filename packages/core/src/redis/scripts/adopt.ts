@@ -11,6 +11,7 @@ import { fieldsOf, foreign, grantOf, isLossReason, numberAt } from './reply.ts';
  *       7 floor, a token · 8 history: exceptions, all
  *
  * Reply <leaseId> granted <failed> <token>, for the whole ttl · <leaseId> granted <failed> <token> <remaining, µs>, again
+ *       with the tick they go on: <remaining, µs, - for the whole ttl> <attempt> <at, ms>
  *       <leaseId> spent <failed> · <leaseId> cancelled <failed> · <leaseId> out-of-range <failed> <token>
  *       <leaseId> lost <failed> <reason> · <leaseId> foreign <failed> <index of the key> <type found>
  *
@@ -25,7 +26,9 @@ redis.call('HSET', rec, 'prev_owner', owner, 'prev_token', r[3], 'prev_end', at,
   'owner', ARGV[2], 'owner_json', ARGV[3], 'lease_id', id, 'fencing_token', number, 'ttl_ms', ARGV[4],
   'acquired_us', at, 'extended_us', at, 'expires_us', f('%.0f', now + ARGV[4] * 1000), 'extensions', '0',
   'channel', ARGV[6], 'revoked', '')
+local claim = ''
 if tick_at and tick_lease == ARGV[5] then
+  claim = f(' - %.0f %.0f', tick_attempt, tick_at)
   redis.call('HSET', KEYS[6], 'lease_id', id, 'fencing_token', number, 'owner', ARGV[2])
   redis.call('HSET', rec, 'tick', id .. ' ' .. f('%.0f', tick_at) .. ' ' .. string.sub(KEYS[6], #rec + 7))
 end
@@ -38,7 +41,7 @@ ${note({
   leaseId: 'id',
 })}
 ${EFFECTS}
-return id .. ' granted ' .. failed .. ' ' .. number
+return id .. ' granted ' .. failed .. ' ' .. number .. claim
 `;
 
 export const adoptScript: Script = script('adopt', lua);

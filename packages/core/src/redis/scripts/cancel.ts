@@ -1,18 +1,18 @@
 import type { CancelReply, CancelRequest } from '../../store/store.ts';
 import { callOnResource } from '../keys.ts';
 import { MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
-import { EFFECTS, END_TENURE, END_TICK, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
+import { EFFECTS, endTenure, endTick, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
 import { fieldsOf, foreign } from './reply.ts';
 
 /**
  * KEYS  1 record · 2 queue · 3 waiters · 4 parked · 5 log · 6 tick (only with a job)
  * ARGV  1 leaseId · 2 outcome: done, failed, aborted, not-started · 3 floor, a token · 4 history: exceptions, all
- *       5 tombstone, ms, 0 for none
+ *       5 tombstone, ms, 0 for none · 6 retention, ms, may be missing
  * Reply <leaseId> ended <failed> · <leaseId> nothing <failed> · <leaseId> foreign <failed> <index> <type>
  *
  * A tombstone is `<leaseId>:<until, µs>`; at most 8 in the record's field `cancelled`, separated by spaces, oldest first.
  */
-const lua = `#!lua flags=allow-oom${RECORD}${WAITING}${TICK}${END_TICK}${QUEUE}
+const lua = `#!lua flags=allow-oom${RECORD}${WAITING}${TICK}${endTick('ARGV[6]')}${QUEUE}
 if others then
   redis.call('ZREM', KEYS[2], id)
   redis.call('HDEL', KEYS[3], id)
@@ -23,10 +23,14 @@ if ARGV[5] ~= '0' then
     if name ~= id and tonumber(till) > now then kept[#kept + 1] = name .. ':' .. till end
   end
   kept[#kept + 1] = id .. ':' .. f('%.0f', now + ARGV[5] * 1000)
-  keep('cancelled', table.concat(kept, ' ', math.max(#kept - 7, 1)))
+  cancelled = table.concat(kept, ' ', math.max(#kept - 7, 1))
+  local was_stored = stored
+  keep('cancelled', cancelled)
+  -- A free record is not forgotten before its tombstone; one that is held is not forgotten at all.
+  if was_stored then redis.call('PEXPIRE', rec, ARGV[5], 'GT') end
 end
 if present and lease_id == id and owner ~= '' then
-  ${END_TENURE}
+  ${endTenure('ARGV[6]')}
   if others or turn ~= '' then open_turn() end
   ${EFFECTS}
   return id .. (held and ' ended ' or ' nothing ') .. failed
@@ -46,6 +50,7 @@ export function cancelArgs(record: string, request: CancelRequest): ScriptArgs {
   const { job } = request;
   const args = callOnResource(cancelScript.sha, record, job);
   args.push(request.leaseId, request.outcome, String(request.floor), request.history, String(request.tombstoneMs));
+  if (request.retentionMs !== undefined) args.push(String(request.retentionMs));
   return args;
 }
 

@@ -12,7 +12,7 @@
  */
 
 /** Seven days. How long a free resource is remembered, in milliseconds. */
-const RETENTION_MS = 7 * 24 * 60 * 60 * 1000;
+const RETENTION_MS = `'${7 * 24 * 60 * 60 * 1000}'`;
 
 /** How many events a resource's log keeps, as Lua that reads the history mode from this argument. */
 export const keptEvents = (mode: string): string => `${mode} == 'all' and '64' or '16'`;
@@ -72,10 +72,12 @@ interface Noted {
   readonly detail?: string;
   /** The lease that the event is about. The record's field `tick` must still, or already, be this lease's. */
   readonly leaseId: string;
+  /** How long the log is kept, ms, if the caller says so; else nil. */
+  readonly retention?: string;
 }
 
 /** Lua that puts an event among the side effects. */
-export const note = ({ event, owner, token, at, keep, detail = "''", leaseId }: Noted): string => `
+export const note = ({ event, owner, token, at, keep, detail = "''", leaseId, retention }: Noted): string => `
   effects = effects or {}
   local entry = { 'XADD', KEYS[5], 'MAXLEN', '=', ${keep}, '*', 'event', ${event}, 'owner', ${owner},
     'fencing_token', ${token}, 'at_us', ${at}, 'detail', ${detail} }
@@ -84,7 +86,7 @@ export const note = ({ event, owner, token, at, keep, detail = "''", leaseId }: 
     for _, word in ipairs({ 'job', job, 'tick_at', tick_ms }) do entry[#entry + 1] = word end
   end
   effects[#effects + 1] = entry
-  effects[#effects + 1] = { 'PEXPIRE', KEYS[5], '${RETENTION_MS}' }
+  effects[#effects + 1] = { 'PEXPIRE', KEYS[5], ${retention === undefined ? '' : `${retention} or `}${RETENTION_MS} }
 `;
 
 /** Carries out the side effects; `failed` counts those that did not work. Nothing may be written after it. */
@@ -108,7 +110,10 @@ if owner == '' then
 end
 `;
 
-/** Answers what a leaseId gets that is asked for again, or not any more: it becomes owner once in its life. */
+/**
+ * Answers what a leaseId gets that is asked for again, or not any more: it becomes owner once in its life. After `TICK`, so
+ * that a grant that is repeated says what it has claimed.
+ */
 export const FRESH_ONLY: string = `
 if cancelled ~= '' then
   for name, till in string.gmatch(cancelled, '(%S+):(%d+)') do
@@ -117,7 +122,10 @@ if cancelled ~= '' then
 end
 local held = owner ~= '' and expires > now
 if lease_id == id then
-  if held then return id .. ' granted 0 ' .. r[3] .. ' ' .. f('%.0f', expires - now) end
+  if held then
+    local claim = tick_at and tick_lease == id and f(' %.0f %.0f', tick_attempt, tick_at) or ''
+    return id .. ' granted 0 ' .. r[3] .. ' ' .. f('%.0f', expires - now) .. claim
+  end
   return id .. ' spent 0'
 end
 `;
@@ -130,7 +138,7 @@ if highest >= now + 86400000000 then return id .. ' out-of-range 0 ' .. f('%.0f'
 `;
 
 /** A record without an owner is forgotten some day. */
-const RETAIN: string = `redis.call('PEXPIRE', rec, '${RETENTION_MS}')`;
+const RETAIN: string = `redis.call('PEXPIRE', rec, ${RETENTION_MS})`;
 
 /**
  * The queue, for a block of its own.
@@ -215,9 +223,10 @@ end
 
 /**
  * Frees the record, whose owner was `id`, and keeps how that ended; `held` says whether it was still HELD. ARGV[2] is the
- * outcome, ARGV[3] the floor, ARGV[4] the history mode. The next turn is the caller's to open.
+ * outcome, ARGV[3] the floor, ARGV[4] the history mode, `retention` an argument that may be missing: how long what is freed
+ * is remembered, but never for less than its tombstones last. The next turn is the caller's to open.
  */
-export const END_TENURE: string = `
+export const endTenure = (retention: string): string => `
 local held, ended = expires > now, f('%.0f', math.min(expires, now))
 if not held or ARGV[4] == 'all' then
   ${note({
@@ -228,11 +237,17 @@ if not held or ARGV[4] == 'all' then
     keep: keptEvents('ARGV[4]'),
     detail: 'ARGV[2]',
     leaseId: 'id',
+    retention,
   })}
 end
 redis.call('HSET', rec, 'owner', '', 'expires_us', ended, 'prev_owner', owner, 'prev_token', r[3], 'prev_end', ended,
   'prev_reason', held and 'released' or 'expired', 'revoked', '')
-${RETAIN}
+local kept = ${retention} or ${RETENTION_MS}
+if ${retention} and cancelled ~= '' then
+  for till in string.gmatch(cancelled, '%S+:(%d+)') do kept = math.max(kept, math.ceil((till - now) / 1000)) end
+  kept = f('%.0f', kept)
+end
+redis.call('PEXPIRE', rec, kept)
 if ARGV[3] ~= '0' then
   local floor = tonumber(ARGV[3])
   -- One out of range would shut out every later owner: it is left to the next acquire, which says so.
@@ -241,18 +256,18 @@ end
 `;
 
 /**
- * Reads the tick KEYS[6], if the call has one, into `tick_at` (ms, or nil), `tick_status`, `tick_lease`. Its `prev_…`
- * fields are what stood there before the claim.
+ * Reads the tick KEYS[6], if the call has one, into `tick_at` (ms, or nil), `tick_status`, `tick_lease`, `tick_attempt`
+ * and `tick_kept` (its retention, or false). Its `prev_…` fields are what stood there before the claim.
  */
 export const TICK: string = `
-local tick_at, tick_status, tick_lease
+local tick_at, tick_status, tick_lease, tick_attempt, tick_kept
 if KEYS[6] then
-  local t = redis.pcall('HMGET', KEYS[6], 'at', 'status', 'lease_id')
+  local t = redis.pcall('HMGET', KEYS[6], 'at', 'status', 'lease_id', 'attempt', 'retention_ms')
   if t.err then
     if not string.find(t.err, 'WRONGTYPE', 1, true) then return t end
     return id .. ' foreign 0 6 ' .. redis.call('TYPE', KEYS[6]).ok
   end
-  tick_at, tick_status, tick_lease = tonumber(t[1] or ''), t[2], t[3]
+  tick_at, tick_status, tick_lease, tick_attempt, tick_kept = tonumber(t[1] or ''), t[2], t[3], tonumber(t[4] or '') or 1, t[5]
   if not (tick_at and tick_status and tick_lease) then
     if redis.call('EXISTS', KEYS[6]) == 1 then return id .. ' foreign 0 6 hash' end
     tick_at = nil
@@ -262,18 +277,23 @@ end
 
 /**
  * Writes the outcome ARGV[2] into the tick if `id` still has the claim on it; `not-started` gives back what stood there
- * before.
+ * before. `retention` is an argument that may be missing: how long the tick is remembered from now on.
  */
-export const END_TICK: string = `
+export const endTick = (retention: string): string => `
 if tick_at and tick_lease == id and tick_status == 'claimed' then
   if ARGV[2] ~= 'not-started' then
     redis.call('HSET', KEYS[6], 'status', ARGV[2])
   else
-    local p = redis.call('HMGET', KEYS[6], 'prev_at', 'prev_status', 'prev_lease_id', 'prev_token', 'prev_owner')
+    local p = redis.call('HMGET', KEYS[6], 'prev_at', 'prev_status', 'prev_lease_id', 'prev_token', 'prev_owner',
+      'prev_attempt')
     redis.call('DEL', KEYS[6])
     if p[1] then
-      redis.call('HSET', KEYS[6], 'at', p[1], 'status', p[2], 'lease_id', p[3], 'fencing_token', p[4], 'owner', p[5])
+      redis.call('HSET', KEYS[6], 'at', p[1], 'status', p[2], 'lease_id', p[3], 'fencing_token', p[4], 'owner', p[5],
+        'attempt', p[6] or '1')
     end
+  end
+  if ${retention} and redis.call('PEXPIRE', KEYS[6], ${retention}) == 1 then
+    redis.call('HSET', KEYS[6], 'retention_ms', ${retention})
   end
 end
 `;

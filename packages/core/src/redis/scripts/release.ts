@@ -1,15 +1,16 @@
 import type { ReleaseReply, ReleaseRequest } from '../../store/store.ts';
 import { callOnResource } from '../keys.ts';
 import { MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
-import { EFFECTS, END_TENURE, END_TICK, ownerOnly, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
+import { EFFECTS, endTenure, endTick, ownerOnly, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
 import { fieldsOf, foreign, isLossReason } from './reply.ts';
 
 /**
  * KEYS  1 record · 2 queue · 3 waiters · 4 parked · 5 log · 6 tick (only with a job)
  * ARGV  1 leaseId · 2 outcome: done, failed, aborted, not-started · 3 floor, a token · 4 history: exceptions, all
+ *       5 retention, ms, may be missing
  * Reply <leaseId> released <failed> · <leaseId> lost <failed> <reason> · <leaseId> foreign <failed> <index> <type>
  */
-const lua = `#!lua flags=allow-oom${RECORD}${WAITING}${TICK}${END_TICK}${ownerOnly('id')}${END_TENURE}
+const lua = `#!lua flags=allow-oom${RECORD}${WAITING}${TICK}${endTick('ARGV[5]')}${ownerOnly('id')}${endTenure('ARGV[5]')}
 if others or turn ~= '' then
   ${QUEUE}
   open_turn()
@@ -25,6 +26,7 @@ export function releaseArgs(record: string, request: ReleaseRequest): ScriptArgs
   const { job } = request;
   const args = callOnResource(releaseScript.sha, record, job);
   args.push(request.leaseId, request.outcome, String(request.floor), request.history);
+  if (request.retentionMs !== undefined) args.push(String(request.retentionMs));
   return args;
 }
 

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 
-import { LeaseholdError, type ErrorCode } from '../../errors.ts';
+import { LeaseholdError, type ErrorCode, type TickReason } from '../../errors.ts';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -17,8 +17,9 @@ import type {
   RevokeReply,
   StoreCall,
   StoreMessage,
-  TickRequest,
+  TickRecord,
 } from '../../store/store.ts';
+import type { ScheduledTick, TriggeredTick } from '../../store/tick-request.ts';
 import { newLeaseId, unique } from '../unique.ts';
 
 /**
@@ -226,9 +227,26 @@ export class StoreContext {
     });
   }
 
-  async tick(job: string, wish: Partial<TickRequest> = {}): Promise<TickRequest> {
+  /** A tick of a schedule, a second ago. */
+  async tick(job: string, wish: Partial<ScheduledTick> = {}): Promise<ScheduledTick> {
     const at = wish.at ?? Math.floor((await this.nowUs()) / 1000) - 1_000;
-    return { job, at, startingDeadlineMs: 300_000, maxAheadMs: 2_000, retry: false, ...wish };
+    return { job, at, startingDeadlineMs: 300_000, maxAheadMs: 2_000, retry: 0, ...wish };
+  }
+
+  /** A run without a schedule. */
+  trigger(job: string, wish: Partial<TriggeredTick> = {}): TriggeredTick {
+    return { job, at: null, minHoldMs: 60_000, retry: 0, ...wish };
+  }
+
+  ticks(job: string): Promise<readonly TickRecord[]> {
+    return this.store.ticks(this.resource, job, this.call);
+  }
+
+  /** The request must be refused because of its tick, for this reason. */
+  async refusedTick(reason: TickReason, wish: Wish): Promise<Extract<AcquireReply, { kind: 'tick' }>> {
+    const reply = await this.acquire(wish);
+    expect(reply).toMatchObject({ kind: 'tick', reason });
+    return reply as Extract<AcquireReply, { kind: 'tick' }>;
   }
 
   /** `work` must reject with a Leasehold error of this code. */

@@ -160,7 +160,7 @@ export const handoverCases: readonly StoreCase[] = [
     name: 'adopt without a job, or of another’s job, takes no tick',
     needs: [],
     async run(context) {
-      const tick = await context.tick('job', { retry: true });
+      const tick = await context.tick('job', { retry: 5 });
       const old = await context.grant({ tick });
       const leaseId = newLeaseId();
       await context.adopt(old.leaseId, { leaseId });

@@ -222,13 +222,13 @@ export const recordCases: readonly StoreCase[] = [
       const third = await context.tick('job');
       const [first, second] = [2, 1].map((minutes) => ({ ...third, at: third.at - minutes * MINUTE_MS }));
       const one = await context.grant({ tick: first, owner: { line: 'one', json: '{}' } });
-      const claimed = { at: first?.at, status: 'claimed', fencingToken: one.fencingToken, owner: 'one' };
+      const claimed = { at: first?.at, attempt: 1, status: 'claimed', fencingToken: one.fencingToken, owner: 'one' };
       expect(await ticks()).toEqual([claimed]);
       await context.release(one.leaseId, { job: 'job', outcome: 'done' });
       expect(await ticks()).toEqual([{ ...claimed, status: 'done' }]);
       const two = await context.grant({ tick: second, owner: { line: 'two', json: '{}' } });
       await context.release(two.leaseId, { job: 'job', outcome: 'failed' });
-      const failed = { at: second?.at, status: 'failed', fencingToken: two.fencingToken, owner: 'two' };
+      const failed = { at: second?.at, attempt: 1, status: 'failed', fencingToken: two.fencingToken, owner: 'two' };
       expect(await ticks()).toEqual([failed, { ...claimed, status: 'done' }]);
       const three = await context.grant({ tick: third });
       expect(await ticks()).toMatchObject([{ at: third.at, status: 'claimed' }, failed]);

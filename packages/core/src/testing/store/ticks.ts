@@ -1,21 +1,23 @@
 import { expect } from 'vitest';
 
-import type { Outcome, TickRequest } from '../../store/store.ts';
+import type { TickReason } from '../../errors.ts';
+import type { Outcome } from '../../store/store.ts';
+import type { ScheduledTick } from '../../store/tick-request.ts';
 import type { StoreCase, StoreContext } from './context.ts';
 
 const MINUTE_MS = 60_000;
 
 /** Claims the tick and ends the run with this outcome. */
-async function runTick(context: StoreContext, tick: TickRequest, outcome: Outcome): Promise<void> {
+async function runTick(context: StoreContext, tick: ScheduledTick, outcome: Outcome): Promise<void> {
   const { leaseId } = await context.grant({ tick });
   expect(await context.release(leaseId, { job: tick.job, outcome })).toEqual({ kind: 'released' });
 }
 
-async function refusedAs(context: StoreContext, tick: TickRequest, reason: string): Promise<void> {
-  expect(await context.acquire({ tick })).toMatchObject({ kind: 'tick', reason });
+async function refusedAs(context: StoreContext, tick: ScheduledTick, reason: TickReason): Promise<void> {
+  await context.refusedTick(reason, { tick });
 }
 
-function minutesEarlier(tick: TickRequest, minutes: number): TickRequest {
+function minutesEarlier(tick: ScheduledTick, minutes: number): ScheduledTick {
   return { ...tick, at: tick.at - minutes * MINUTE_MS };
 }
 
@@ -110,7 +112,7 @@ export const tickCases: readonly StoreCase[] = [
       const before = minutesEarlier(tick, 1);
       await runTick(context, before, 'done');
       await runTick(context, tick, 'not-started');
-      await refusedAs(context, { ...before, retry: true }, 'already-ran');
+      await refusedAs(context, { ...before, retry: 5 }, 'already-ran');
       await runTick(context, tick, 'done');
       await refusedAs(context, tick, 'already-ran');
     },
@@ -142,12 +144,12 @@ export const tickCases: readonly StoreCase[] = [
     name: 'a retry claims what did not succeed, never what did',
     needs: [],
     async run(context) {
-      const first = await context.tick('job', { retry: true });
+      const first = await context.tick('job', { retry: 5 });
       await context.grant({ tick: first, ttlMs: 400 });
       expect(await context.acquire({ tick: first })).toMatchObject({ kind: 'busy', reason: 'held' });
       await context.expired();
       await runTick(context, first, 'failed');
-      await refusedAs(context, { ...first, retry: false }, 'already-ran');
+      await refusedAs(context, { ...first, retry: 0 }, 'already-ran');
       await runTick(context, first, 'aborted');
       await runTick(context, first, 'done');
       await refusedAs(context, first, 'already-ran');
@@ -157,10 +159,10 @@ export const tickCases: readonly StoreCase[] = [
     name: 'a retry that was not started leaves the tick as it was',
     needs: [],
     async run(context) {
-      const tick = await context.tick('job', { retry: true });
+      const tick = await context.tick('job', { retry: 5 });
       await runTick(context, tick, 'failed');
       await runTick(context, tick, 'not-started');
-      await refusedAs(context, { ...tick, retry: false }, 'already-ran');
+      await refusedAs(context, { ...tick, retry: 0 }, 'already-ran');
       await runTick(context, tick, 'done');
     },
   },
@@ -168,7 +170,7 @@ export const tickCases: readonly StoreCase[] = [
     name: 'an outcome is written though the lease was lost',
     needs: [],
     async run(context) {
-      const tick = await context.tick('job', { retry: true });
+      const tick = await context.tick('job', { retry: 5 });
       const { leaseId } = await context.grant({ tick, ttlMs: 120 });
       await context.expired();
       const other = await context.grant();
@@ -184,14 +186,14 @@ export const tickCases: readonly StoreCase[] = [
     name: 'an outcome of an earlier claim leaves a later one alone',
     needs: [],
     async run(context) {
-      const tick = await context.tick('job', { retry: true });
+      const tick = await context.tick('job', { retry: 5 });
       const old = await context.grant({ tick, ttlMs: 120 });
       await context.expired();
       const next = await context.grant({ tick });
       await context.release(old.leaseId, { job: tick.job, outcome: 'done' });
       await context.cancel(old.leaseId, { job: tick.job });
       await context.release(next.leaseId, { job: tick.job, outcome: 'failed' });
-      await refusedAs(context, { ...tick, retry: false }, 'already-ran');
+      await refusedAs(context, { ...tick, retry: 0 }, 'already-ran');
       await runTick(context, tick, 'done');
     },
   },
@@ -222,7 +224,7 @@ export const tickCases: readonly StoreCase[] = [
       expect(await context.release(next.leaseId, { job: tick.job, outcome: 'not-started' })).toEqual({
         kind: 'released',
       });
-      await refusedAs(context, { ...before, retry: true }, 'already-ran');
+      await refusedAs(context, { ...before, retry: 5 }, 'already-ran');
       await runTick(context, tick, 'done');
     },
   },
@@ -244,7 +246,7 @@ export const tickCases: readonly StoreCase[] = [
     name: 'an outcome is written once',
     needs: [],
     async run(context) {
-      const tick = await context.tick('job', { retry: true });
+      const tick = await context.tick('job', { retry: 5 });
       const { leaseId } = await context.grant({ tick });
       await context.release(leaseId, { job: tick.job, outcome: 'done' });
       for (const outcome of ['not-started', 'failed'] as const)
