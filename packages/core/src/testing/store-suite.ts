@@ -1,13 +1,16 @@
 import { describe, test } from 'vitest';
 
+import { attemptCases } from './store/attempts.ts';
 import { StoreContext, type StoreCase, type StoreHook, type StoreSubject } from './store/context.ts';
 import { handoverCases } from './store/handover.ts';
 import { messageCases } from './store/messages.ts';
 import { ownershipCases } from './store/ownership.ts';
 import { recordCases } from './store/records.ts';
+import { retentionCases } from './store/retention.ts';
 import { revocationCases } from './store/revocation.ts';
 import { tickCases } from './store/ticks.ts';
 import { tokenCases } from './store/tokens.ts';
+import { triggerCases } from './store/triggers.ts';
 import { troubleCases } from './store/trouble.ts';
 import { waitingCases } from './store/waiting.ts';
 import { withdrawalCases } from './store/withdrawal.ts';
@@ -20,6 +23,9 @@ export const storeCases: readonly StoreCase[] = [
   ...revocationCases,
   ...tokenCases,
   ...tickCases,
+  ...attemptCases,
+  ...triggerCases,
+  ...retentionCases,
   ...waitingCases,
   ...messageCases,
   ...recordCases,

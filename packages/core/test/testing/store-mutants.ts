@@ -2,6 +2,7 @@ import type { AcquireRequest } from '../../src/store/store.ts';
 import type { ScheduledTick } from '../../src/store/tick-request.ts';
 import { moreStoreMutants } from './more-store-mutants.ts';
 import type { StoreMutant } from './store-mutant.ts';
+import { tickMutants } from './tick-mutants.ts';
 
 function changeAcquire(change: (request: AcquireRequest) => Partial<AcquireRequest>): StoreMutant['change'] {
   return (memory) => ({ acquire: (request, call) => memory.acquire({ ...request, ...change(request) }, call) });
@@ -13,6 +14,7 @@ function changeTick(change: Partial<Omit<ScheduledTick, 'at'>>): StoreMutant['ch
 
 export const storeMutants: readonly StoreMutant[] = [
   ...moreStoreMutants,
+  ...tickMutants,
   {
     does: 'revives an expired lease on extend',
     foundBy: 'an expired lease is not revived by extend, though nobody took the resource',

@@ -1,0 +1,100 @@
+import { expect } from 'vitest';
+
+import { newLeaseId } from '../unique.ts';
+import type { StoreCase, StoreContext } from './context.ts';
+
+const MINUTE_MS = 60_000;
+
+function forgotten(context: StoreContext): Promise<true> {
+  return context.until('the resource is forgotten', async () => ((await context.read()) === null ? true : undefined));
+}
+
+export const retentionCases: readonly StoreCase[] = [
+  {
+    name: 'a resource that is released with a retention is forgotten when it is over, no other',
+    needs: [],
+    async run(context) {
+      const other = context.at(`${context.resource} 2`);
+      await other.release((await other.grant()).leaseId);
+      for (const end of ['release', 'cancel'] as const) {
+        const { leaseId } = await context.grant();
+        await context[end](leaseId, { retentionMs: 300 });
+        expect(await context.record()).toMatchObject({ state: 'free', leaseId });
+        await forgotten(context);
+      }
+      expect(await other.record()).toMatchObject({ state: 'free' });
+    },
+  },
+  {
+    name: 'a resource is not forgotten while it is held',
+    needs: [],
+    async run(context) {
+      const first = await context.grant();
+      await context.release(first.leaseId, { retentionMs: 150 });
+      const { leaseId, fencingToken } = await context.grant();
+      await context.pass(250);
+      expect(await context.record()).toMatchObject({ state: 'held', leaseId, fencingToken });
+      expect(await context.extend(leaseId)).toMatchObject({ verdict: 'extended' });
+      await context.release(leaseId);
+      await context.pass(250);
+      expect(await context.record()).toMatchObject({ state: 'free', leaseId });
+    },
+  },
+  {
+    name: 'a tick with a retention is forgotten that long after its claim, and after its end',
+    needs: [],
+    async run(context) {
+      const retentionMs = 300;
+      const gone = async (job: string): Promise<void> => {
+        expect(await context.ticks(job)).toHaveLength(1);
+        await context.until('the tick is forgotten', async () =>
+          (await context.ticks(job)).length === 0 ? true : undefined,
+        );
+      };
+      const dead = await context.tick('dead');
+      await context.grant({ tick: dead, ttlMs: 120, retentionMs });
+      await context.expired();
+      await gone('dead');
+      const done = await context.tick('done');
+      const { leaseId } = await context.grant({ tick: done, retentionMs });
+      await context.pass(150);
+      await context.release(leaseId, { job: 'done', retentionMs });
+      await context.pass(200);
+      await context.refusedTick('already-ran', { tick: done });
+      await gone('done');
+      await forgotten(context);
+    },
+  },
+  {
+    name: 'a tick that is claimed without a retention stays, whatever the one before had',
+    needs: [],
+    async run(context) {
+      const tick = await context.tick('job');
+      const before = { ...tick, at: tick.at - MINUTE_MS };
+      const first = await context.grant({ tick: before, retentionMs: 150 });
+      await context.release(first.leaseId, { job: 'job', retentionMs: 150 });
+      const { leaseId } = await context.grant({ tick });
+      await context.pass(250);
+      await context.release(leaseId, { job: 'job' });
+      await context.refusedTick('already-ran', { tick });
+      expect(await context.ticks('job')).toHaveLength(2);
+    },
+  },
+  {
+    name: 'a retention ends no tombstone',
+    needs: [],
+    async run(context) {
+      const [before, after] = [newLeaseId(), newLeaseId()];
+      const { leaseId } = await context.grant();
+      await context.cancel(before, { tombstoneMs: MINUTE_MS });
+      await context.release(leaseId, { retentionMs: 100 });
+      await context.pass(200);
+      expect(await context.acquire({ leaseId: before })).toEqual({ kind: 'cancelled' });
+
+      await context.release((await context.grant()).leaseId, { retentionMs: 100 });
+      await context.cancel(after, { tombstoneMs: MINUTE_MS, retentionMs: 100 });
+      await context.pass(200);
+      expect(await context.acquire({ leaseId: after })).toEqual({ kind: 'cancelled' });
+    },
+  },
+];
