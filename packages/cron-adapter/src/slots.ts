@@ -143,8 +143,7 @@ function newest(schedule: Schedule, afterMs: number, untilMs: number, repeated: 
     if (asked++ === MAX_ASKED) return null;
     if (!schedule.namesDay(day)) continue;
     for (const span of spansOf(zone, day, repeated)) {
-      const localLimit = Math.min(untilMs, span.endMs - 1) + span.offset - day * DAY_MS;
-      const time = schedule.latestTime(Math.min(localLimit, DAY_MS - 1));
+      const time = schedule.latestTime(Math.min(untilMs, span.endMs - 1) + span.offset - day * DAY_MS);
       if (time === null) continue;
       const atMs = day * DAY_MS + time - span.offset;
       if (atMs <= afterMs || atMs < span.startMs) continue;

@@ -38,6 +38,8 @@ const afterGap: Readonly<Record<string, Expected>> = {
   'Europe/Berlin': { daily: '30 2 * * *', runs: [-1410, 1410], quarters: QUARTERS, hourly: HOURLY },
   'Europe/London': { daily: '30 1 * * *', runs: [-1410, 1410], quarters: QUARTERS, hourly: HOURLY },
   'Atlantic/Azores': { daily: '30 0 * * *', runs: [-1410, 1410], quarters: QUARTERS, hourly: HOURLY },
+  // The hour before midnight.
+  'America/Nuuk': { daily: '30 23 * * *', runs: [-1410, 1410], quarters: QUARTERS, hourly: HOURLY },
   'Australia/Sydney': { daily: '30 2 * * *', runs: [-1410, 1410], quarters: QUARTERS, hourly: HOURLY },
   // From 02:00 to 02:30: there is no full hour at the change.
   'Australia/Lord_Howe': { daily: '15 2 * * *', runs: [-1425, 1425], quarters: QUARTERS, hourly: [-120, -60, 30, 90] },
@@ -68,6 +70,13 @@ const inRepeatedHour: Readonly<Record<string, Expected>> = {
   },
   'Atlantic/Azores': {
     daily: '30 0 * * *',
+    runs: [-1470, -30, 1470],
+    quarters: WITHOUT_THE_SECOND,
+    hourly: [-120, -60, 60, 120],
+  },
+  // The hour before midnight.
+  'America/Nuuk': {
+    daily: '30 23 * * *',
     runs: [-1470, -30, 1470],
     quarters: WITHOUT_THE_SECOND,
     hourly: [-120, -60, 60, 120],

@@ -115,6 +115,7 @@ describe('a local time that comes twice', () => {
     ['Europe/Berlin', '30 2 * * *', '2026-10-25T00:30Z', '2026-10-25T01:30Z', '2026-10-24T00:30Z'],
     ['America/New_York', '30 1 * * *', '2026-11-01T05:30Z', '2026-11-01T06:30Z', '2026-10-31T05:30Z'],
     ['Australia/Lord_Howe', '45 1 * * *', '2026-04-04T14:45Z', '2026-04-04T15:15Z', '2026-04-03T14:45Z'],
+    ['America/Nuuk', '30 23 * * *', '2026-10-25T00:30Z', '2026-10-25T01:30Z', '2026-10-24T00:30Z'],
     ['Africa/Cairo', '30 23 * * *', '2026-10-29T20:30Z', '2026-10-29T21:30Z', '2026-10-28T20:30Z'],
   ])('is one slot in %s, missed when its second instant has come', (zone, expression, first, second, dayBefore) => {
     const minuteBefore = (instant: string): string => new Date(Date.parse(instant) - MINUTE_MS).toISOString();
@@ -251,7 +252,7 @@ function randomExpression(random: Random): RandomExpression {
   const isDenseAllDay = isDense && hour.startsWith('*');
   return {
     expression: `${second} ${minute} ${hour} ${date}`.trim(),
-    longestMs: isDenseAllDay ? 4 * HOUR_MS : isDense ? 2 * DAY_MS : 40 * DAY_MS,
+    longestMs: isDenseAllDay ? 4 * HOUR_MS : isDense ? 2 * DAY_MS : 15 * DAY_MS,
   };
 }
 
@@ -262,7 +263,7 @@ function randomWindow(random: Random, { forward, back }: ZoneYears, longestMs: n
     changes.length > 0 && random() < 0.7
       ? Date.parse(pick(random, changes)) + Math.floor((random() * 3 - 0.5) * HOUR_MS)
       : Date.parse('2025-01-05T00:00Z') + Math.floor(random() * 1400 * DAY_MS);
-  const lengthMs = Math.min(longestMs, pick(random, [4 * HOUR_MS, 2 * DAY_MS, 40 * DAY_MS]));
+  const lengthMs = Math.min(longestMs, pick(random, [4 * HOUR_MS, 2 * DAY_MS, 15 * DAY_MS]));
   // A tick is a whole second.
   return { afterMs: Math.floor((nowMs - random() * lengthMs) / 1000) * 1000, nowMs };
 }
@@ -285,6 +286,7 @@ describe('the slot near an instant', () => {
     ['nearer past than ahead', '* * * * * *', '2026-06-01T03:00:00.400Z', 5000, 1000, '2026-06-01T03:00:00.000Z'],
     ['equally near', '* * * * * *', '2026-06-01T03:00:00.500Z', 5000, 1000, '2026-06-01T03:00:00.000Z'],
     ['the first of many ahead', '10-50 * * * * *', '2026-06-01T03:00:05Z', 2000, 60_000, '2026-06-01T03:00:10.000Z'],
+    ['the first of two ahead', '40,50 * * * * *', '2026-06-01T03:00:00.5Z', 0, 60_000, '2026-06-01T03:00:40.000Z'],
     ['the first ahead of days', '*/5 * * * *', '2026-06-01T03:01:00Z', 0, 7 * DAY_MS, '2026-06-01T03:05:00.000Z'],
     ['over midnight', '0 0 * * *', '2026-05-31T23:59:59.900Z', 5000, 1000, '2026-06-01T00:00:00.000Z'],
   ])('%s: %s at %s', (_what, expression, now, toleranceMs, aheadMs, slot) => {
@@ -323,6 +325,7 @@ describe('the warning of clock changes', () => {
     ['30 2 * * *', 'America/New_York', at('2027-03-14', '02:30'), null],
     ['30 1 * * *', 'America/New_York', null, at('2027-11-07', '01:30')],
     ['0 0 * * *', 'Africa/Cairo', at('2027-04-30', '00:00'), null],
+    ['30 23 * * *', 'America/Nuuk', at('2027-03-27', '23:30'), at('2027-10-30', '23:30')],
     ['59 23 * * *', 'Africa/Cairo', null, at('2027-10-28', '23:59')],
     ['15 2 * * *', 'Australia/Lord_Howe', at('2027-10-03', '02:15'), null],
     ['0 3 * * *', 'Pacific/Chatham', at('2027-09-26', '03:00'), at('2027-04-04', '03:00')],
@@ -350,6 +353,8 @@ describe('the warning of clock changes', () => {
 
   test('looks no further than it is told', () => {
     expect(warning('30 2 * * *', 'Europe/Berlin', '2026-11-30T00:00Z', 0.25)).toBeNull();
+    // Eight days before the change, four days far.
+    expect(warning('30 2 * * *', 'Europe/Berlin', '2027-03-20T00:00Z', 0.01)).toBeNull();
     expect(warning('30 2 26 3 *', 'Europe/Berlin', '2026-11-30T00:00Z', 1)).toBeNull();
   });
 });
