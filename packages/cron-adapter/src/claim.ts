@@ -1,5 +1,7 @@
-import type { AcquireOptions, Lease, LeaseManager, Refusal, RunBody, TryRunResult } from '@leasehold/core';
-import { NotStartedError, type Clock, type Timer } from '@leasehold/core';
+import { NotStartedError, type Clock, type Lease, type Refusal, type RunBody, type Timer } from '@leasehold/core';
+import type { LeaseManager, TryRunResult } from '@leasehold/core';
+
+import type { Acquisition } from './job.ts';
 
 /**
  * A lease that was taken when a tick was elected, and waits for node-cron to begin the run. It is the body of a `tryRun`
@@ -16,7 +18,7 @@ export class Claim {
   #lease: Lease | undefined;
   #timer: Timer | undefined;
 
-  private constructor(manager: LeaseManager, resource: string, options: AcquireOptions) {
+  private constructor(manager: LeaseManager, { resource, options }: Acquisition) {
     this.#granted = new Promise((resolve) => (this.#grant = resolve));
     const begun = new Promise<RunBody<unknown>>((resolve, reject) => {
       this.#begin = resolve;
@@ -38,16 +40,15 @@ export class Claim {
   }
 
   /**
-   * Asks once. Rejects as `LeaseManager.run` does before its body. The claim is given back by itself unless it is begun
-   * within `patience` of the grant.
+   * Asks, and waits if the options say so. Rejects as `LeaseManager.run` does before its body. The claim is given back by
+   * itself unless it is begun within `patience` of the grant.
    */
   static async ask(
     manager: LeaseManager,
-    resource: string,
-    options: AcquireOptions,
+    acquisition: Acquisition,
     patience: { readonly clock: Clock; readonly ms: number },
   ): Promise<Claim | Refusal> {
-    const claim = new Claim(manager, resource, options);
+    const claim = new Claim(manager, acquisition);
     const first = await Promise.race([claim.#granted, claim.#settled]);
     if ('ran' in first) {
       if (!first.ran) return first;
@@ -62,6 +63,16 @@ export class Claim {
   /** Whether the run can be begun: neither given back nor lost, as the clocks say now. */
   get isOpen(): boolean {
     return this.#state === 'waiting' && this.#lease?.isHeld() === true;
+  }
+
+  /** Which run of its tick it is, from 1. */
+  get attempt(): number {
+    return this.#lease?.tick?.attempt ?? 1;
+  }
+
+  /** Resolves when the lease is over, whatever became of it. */
+  async over(): Promise<void> {
+    await this.#settled.catch(() => {});
   }
 
   /** Begins the run of an open claim. Settles as `LeaseManager.run` does. */
@@ -82,6 +93,6 @@ export class Claim {
       const { resource } = await this.#granted;
       this.#abandon(new NotStartedError(resource, 'node-cron did not begin the run'));
     }
-    await this.#settled.catch(() => {});
+    await this.over();
   }
 }

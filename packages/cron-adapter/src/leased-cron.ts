@@ -1,34 +1,22 @@
 import {
   ConfigError,
-  LeaseManager,
   ManagerClosedError,
   parseDuration,
-  parseOptions,
   systemClock,
   type Duration,
-  type LeaseManagerOptions,
+  type LeaseManager,
 } from '@leasehold/core';
-import { redisStore, type RedisSource } from '@leasehold/core/redis';
 import nodeCron, { type NodeCron, type ScheduledTask } from 'node-cron';
-import { z } from 'zod';
 
 import type { CronTask } from './cron-run.ts';
-import { LeasedTask } from './leased-task.ts';
-import { parseTaskOptions, type LeasedTaskOptions } from './options.ts';
+import { CronEmitter, type CronEvents } from './events.ts';
+import { Job } from './job.ts';
+import { managerOf, type ManagerSource } from './manager.ts';
+import { parseScheduleOptions, type ScheduleOptions } from './options.ts';
 import { pause } from './pause.ts';
+import { Task } from './task.ts';
 
-/** A manager that is yours: `shutdown` does not close it. */
-type SharedManager = { readonly manager: LeaseManager } & { readonly [K in keyof OwnManager]?: never };
-
-/** A manager of its own, with these options: `shutdown` closes it. */
-interface OwnManager extends Omit<LeaseManagerOptions, 'store'> {
-  /** A URL, ioredis' options, or a client of ioredis, which stays yours: its settings are used, not its connection. */
-  readonly connection: RedisSource;
-  /** The namespace of the leases. @default 'leasehold' */
-  readonly prefix?: string;
-}
-
-export type LeasedCronOptions = SharedManager | OwnManager;
+export type LeasedCronOptions = ManagerSource;
 
 /** node-cron's surface for tasks under a lease. Its functions can be taken off it, as node-cron's can. */
 export interface LeasedCron
@@ -42,16 +30,21 @@ export interface LeasedCron
    * found the run before it still going on; `coordinator-error` that the store could not be asked. An execution fails with
    * the task's own error, or with `LeaseLostError` when the lease was lost before the task ended.
    *
-   * The task's `execute()` takes the lease but claims no tick: it rejects with `ResourceBusyError` while another run has it.
+   * The task's `execute()` takes the lease but claims no tick: it rejects with `ResourceBusyError` while another run has it
+   * (`manual`).
    */
-  schedule(expression: string, task: CronTask, options: LeasedTaskOptions): ScheduledTask;
+  schedule(expression: string, task: CronTask, options: ScheduleOptions): ScheduledTask;
   /** As `schedule`, but not started. */
-  createTask(expression: string, task: CronTask, options: LeasedTaskOptions): ScheduledTask;
+  createTask(expression: string, task: CronTask, options: ScheduleOptions): ScheduledTask;
+  /** What becomes of ticks and runs (`CronEvents`). A listener that fails becomes a warning of the process, and nothing else. */
+  on<K extends keyof CronEvents>(event: K, listener: (payload: CronEvents[K][0]) => unknown): void;
+  off<K extends keyof CronEvents>(event: K, listener: (payload: CronEvents[K][0]) => unknown): void;
   /**
-   * Stops this object's tasks (not those of others in the process); waits up to `timeout` for those that run; destroys
-   * them. A manager of its own is closed: tasks that still run after `timeout` are cancelled (`RunCancelledError`,
-   * `shutdown`) and waited for as long again; one that still goes on then keeps its lease, which runs out. Milliseconds
-   * or a text such as `'20s'`. @default 5000
+   * Stops this object's tasks (not those of others in the process), so that nothing begins any more; waits up to `timeout`
+   * for what runs; cancels what still does (`RunCancelledError`, reason `shutdown`) and waits for as long again; then
+   * destroys the tasks, and closes a manager of its own. Leases are extended while their runs go on, and released when those
+   * have ended: a run that ignores its signal keeps its lease, which under a manager of its own runs out.
+   * Milliseconds or a text such as `'20s'`. @default 5000
    */
   shutdown(timeout?: Duration): Promise<void>;
 }
@@ -59,22 +52,24 @@ export interface LeasedCron
 /** node-cron whose tasks run under leases of one manager. Throws `ConfigError` for options that cannot work. */
 export function leasedCron(options: LeasedCronOptions): LeasedCron {
   const { manager, isOurs } = managerOf(options);
-  const tasks = new Map<string, LeasedTask>();
+  const events = new CronEmitter();
+  const tasks = new Map<string, Task>();
   let isClosed = false;
 
-  function createTask(expression: string, task: CronTask, taskOptions: LeasedTaskOptions): ScheduledTask {
+  function createTask(expression: string, task: CronTask, taskOptions: ScheduleOptions): ScheduledTask {
     if (isClosed) throw new ManagerClosedError();
     if (typeof task !== 'function') {
       throw new ConfigError(
         'task',
-        'must be a function; a file that node-cron runs in another process cannot be given a lease',
+        'must be a function; for a file that node-cron runs in another process, export leasedTask(…) from it and schedule the file with plain node-cron',
       );
     }
-    const settings = parseTaskOptions(taskOptions);
-    const { name } = settings;
-    manager.checkOptions(settings.lease);
+    const settings = parseScheduleOptions(taskOptions);
+    const { name } = settings.job;
+    manager.checkOptions(settings.job.lease);
     if (tasks.has(name)) throw new ConfigError('name', `'${name}' is the name of another task here; each has its own`);
-    const leased = new LeasedTask(manager, expression, task, settings);
+    const job = new Job({ manager, clock: systemClock, announce: events.announce }, task, settings.job);
+    const leased = new Task(job, expression, settings);
     tasks.set(name, leased);
     leased.scheduled.on('task:destroyed', () => {
       if (tasks.get(name) === leased) tasks.delete(name);
@@ -82,7 +77,7 @@ export function leasedCron(options: LeasedCronOptions): LeasedCron {
     return leased.scheduled;
   }
 
-  function schedule(expression: string, task: CronTask, taskOptions: LeasedTaskOptions): ScheduledTask {
+  function schedule(expression: string, task: CronTask, taskOptions: ScheduleOptions): ScheduledTask {
     const scheduled = createTask(expression, task, taskOptions);
     void scheduled.start();
     return scheduled;
@@ -95,16 +90,13 @@ export function leasedCron(options: LeasedCronOptions): LeasedCron {
     for (const { scheduled } of stopped) void scheduled.stop();
     // What was elected in this turn of the event loop begins in it.
     await new Promise((resolve) => setImmediate(resolve));
-    const settled = Promise.all(stopped.map((task) => task.settled()));
-    if (isOurs) {
-      const { unsettled } = await manager.close({ grace: timeoutMs, abandonAfter: timeoutMs });
-      // The last steps, from the release to node-cron's events.
-      if (unsettled.length === 0) await settled;
-    } else {
-      const over = new AbortController();
-      await Promise.race([settled, pause(systemClock, timeoutMs, { signal: over.signal, ref: true })]);
-      over.abort();
+    const settled = Promise.all(stopped.map(({ job }) => job.settled()));
+    const closed = isOurs ? manager.close({ grace: timeoutMs, abandonAfter: timeoutMs }) : undefined;
+    if (!(await isWithin(settled, timeoutMs))) {
+      for (const { job } of stopped) job.cancel();
+      await isWithin(settled, timeoutMs);
     }
+    await closed;
     for (const { scheduled } of stopped) void scheduled.destroy();
   }
 
@@ -113,6 +105,8 @@ export function leasedCron(options: LeasedCronOptions): LeasedCron {
     manager,
     schedule,
     createTask,
+    on: (event, listener) => void events.on(event, listener as never),
+    off: (event, listener) => void events.off(event, listener as never),
     validate,
     validateDetailed,
     parse,
@@ -124,22 +118,13 @@ export function leasedCron(options: LeasedCronOptions): LeasedCron {
   };
 }
 
-const sharedSchema = z.strictObject({
-  manager: z.custom<LeaseManager>(
-    (value) => typeof (value as Partial<LeaseManager> | null)?.tryRun === 'function',
-    'must be a LeaseManager',
-  ),
-});
-
-function managerOf(options: LeasedCronOptions): { readonly manager: LeaseManager; readonly isOurs: boolean } {
-  if (typeof options !== 'object' || options === null) {
-    throw new ConfigError('options', 'are missing; give a connection, or a manager');
-  }
-  if ('manager' in options) return { manager: parseOptions(sharedSchema, options).manager, isOurs: false };
-  const { connection, prefix, ...others } = options;
-  if (connection === undefined) {
-    throw new ConfigError('connection', 'is missing; give the URL of a Redis, a client, or a manager');
-  }
-  const store = redisStore(connection, prefix === undefined ? {} : { prefix });
-  return { manager: new LeaseManager({ ...others, store }), isOurs: true };
+/** Whether it has settled after so long at the latest. */
+async function isWithin(work: Promise<unknown>, ms: number): Promise<boolean> {
+  const over = new AbortController();
+  const first = await Promise.race([
+    work.then(() => true),
+    pause(systemClock, ms, { signal: over.signal, ref: true }).then(() => false),
+  ]);
+  over.abort();
+  return first;
 }

@@ -8,10 +8,12 @@ import {
   type Duration,
   type Fence,
 } from '@leasehold/core';
-import type { TaskOptions } from 'node-cron';
+import nodeCron, { type TaskOptions } from 'node-cron';
 import { z } from 'zod';
 
-/** The lease of a task. What is left out is as the manager has it. */
+import type { CronEvents } from './events.ts';
+
+/** The lease of a job. What is left out is as the manager has it. */
 export interface CronLeaseOptions {
   /** What must have one owner; jobs that name the same resource exclude each other. @default the job's name */
   readonly resource?: string;
@@ -23,6 +25,39 @@ export interface CronLeaseOptions {
   readonly activate?: 'before' | 'on-write';
   /** A run that is longer is cancelled (`max-hold`). Counted from the election. @default the manager's maxHold */
   readonly maxHold?: Duration;
+}
+
+/** What a job is, whoever triggers it. */
+export interface JobOptions {
+  /**
+   * The job: the same in every process, unique within this one, and stable, because the store remembers the job's last
+   * tick under it. 1 to 128 of `A-Z a-z 0-9 _ . : -`.
+   */
+  readonly name: string;
+  /** The zone that the expression's times are in. @default the zone of the machine */
+  readonly timezone?: string;
+  /** Another spelling of `timezone`. */
+  readonly timeZone?: string;
+  /** A tick may begin so much later than the schedule says, and no later; at least 1 s. @default '5m' */
+  readonly startingDeadline?: Duration;
+  /**
+   * `skip`: a tick that finds a run of this job going on, in any process, begins none. `allow`: each tick has a lease of its
+   * own, of the resource `<name>@<instant>`, so that runs of one job go on side by side; each tick still has one run.
+   * @default 'skip'
+   */
+  readonly overlap?: 'skip' | 'allow';
+  /**
+   * How often a tick may be run again whose run died, lost its lease, was cancelled or failed, here or in another process,
+   * within `startingDeadline`: at least once instead of at most once. 0 to 100. @default 0
+   */
+  readonly retry?: number;
+  /**
+   * What `execute()` does, which names no tick. `lease`: it takes the lease, and rejects with `ResourceBusyError` while
+   * another run has it. `reject`: it always rejects. `bypass`: it runs without a lease, beside whatever runs.
+   * @default 'lease'
+   */
+  readonly manual?: 'lease' | 'reject' | 'bypass';
+  readonly lease?: CronLeaseOptions;
 }
 
 type KeptOptions = Pick<
@@ -38,31 +73,60 @@ type KeptOptions = Pick<
 >;
 
 /**
- * node-cron's options, and the lease. Runs of one job never overlap, in no process; with `noOverlap: true` node-cron says
- * so by itself (`execution:overlap`) for runs of this process, without asking the store.
+ * node-cron's options, and those of a job. With `noOverlap: true`, which says the same as `overlap: 'skip'`, node-cron tells
+ * by itself of runs of this process (`execution:overlap`), without asking the store.
  */
-export interface LeasedTaskOptions extends KeptOptions {
+export interface ScheduleOptions extends JobOptions, Omit<KeptOptions, 'timezone'> {
   /**
-   * The job: the same in every process, unique within this one, and stable, because the store remembers the job's last
-   * tick under it.
+   * `latest`: of the ticks that no process ran (all were down, blocked, or without the store) the newest is run late, within
+   * `startingDeadline`. The first start of a new job makes up for nothing. @default 'none'
    */
-  readonly name: string;
-  /** Another spelling of `timezone`. */
-  readonly timeZone?: string;
-  /** A tick may begin so much later than the schedule says, and no later. @default '5m' */
-  readonly startingDeadline?: Duration;
-  readonly lease?: CronLeaseOptions;
+  readonly catchUp?: 'none' | 'latest';
   /** node-cron's name for `lease.ttl`, in milliseconds. */
   readonly distributedLease?: number;
 }
 
-/** Task options after checking. */
-export interface TaskSettings {
+/** A job that something else triggers than `leasedCron`. */
+export interface LeasedTaskOptions extends Omit<JobOptions, 'retry'> {
+  /**
+   * The expression that the other scheduler has, as node-cron reads it: names the tick of a run, so that each has one run in
+   * all processes. Not needed for tasks of node-cron, which says for which tick it calls.
+   */
+  readonly schedule?: string;
+  /**
+   * For triggers without ticks, such as intervals: after a run has begun, in whatever process, no other begins for so long.
+   * A little less than the interval. More than 0, up to 365 days.
+   */
+  readonly minHold?: Duration;
+  /** Told of each call that began no run. What it throws becomes a warning of the process. */
+  readonly onSkipped?: (skipped: CronEvents['skipped'][0]) => void;
+}
+
+/** Options of a leased task after checking. */
+export interface LeasedTaskSettings {
+  readonly job: JobSettings;
+  readonly schedule: string | undefined;
+  readonly minHoldMs: number | undefined;
+  readonly onSkipped: LeasedTaskOptions['onSkipped'];
+}
+
+/** A job's options after checking. */
+export interface JobSettings {
   readonly name: string;
   readonly resource: string;
   /** Of each acquisition, scheduled or not. */
-  readonly lease: Omit<AcquireOptions, 'tick' | 'signal' | 'detached'>;
+  readonly lease: Omit<AcquireOptions, 'tick' | 'signal' | 'wait' | 'park' | 'detached' | 'retention'>;
+  readonly timezone: string | undefined;
   readonly startingDeadlineMs: number;
+  readonly overlap: 'skip' | 'allow';
+  readonly retry: number;
+  readonly manual: 'lease' | 'reject' | 'bypass';
+}
+
+/** Options of a schedule after checking. */
+export interface ScheduleSettings {
+  readonly job: JobSettings;
+  readonly catchUp: 'none' | 'latest';
   readonly maxRandomDelayMs: number;
   /** What node-cron gets. */
   readonly cron: KeptOptions & { readonly name: string };
@@ -74,7 +138,7 @@ const DEFAULT_STARTING_DEADLINE_MS = 300_000;
 const REFUSED: Readonly<Record<string, string>> = {
   distributed: 'is what a leased task always is; leave it out',
   runCoordinator:
-    'cannot be combined with a lease, which elects by itself; leave it out, or schedule with plain node-cron',
+    'cannot be combined with a lease, which elects by itself; leave it out, or schedule with plain node-cron and leaseCoordinator()',
   executeTimeout: 'has no effect on a task that is a function; use lease.maxHold, which also aborts the signal',
   startTimeout: 'has no effect on a task that is a function; leave it out',
 };
@@ -105,11 +169,33 @@ const leaseSchema = z.strictObject({
   maxHold: duration('lease.maxHold').optional(),
 });
 
-const taskSchema = z.strictObject({
+const jobShape = {
   name: named('name', checkJobName),
   timezone: z.string('must be a string').optional(),
   timeZone: z.string('must be a string').optional(),
-  noOverlap: z.literal(true, 'runs under one lease never overlap; leave it out, or give true').optional(),
+  startingDeadline: duration('startingDeadline')
+    .refine(
+      (ms) => ms >= 1000 && ms < 1e15,
+      'must be at least 1 s, because timers are late by themselves, and not Infinity',
+    )
+    .optional(),
+  overlap: z.enum(['skip', 'allow'], "must be 'skip' or 'allow'").optional(),
+  retry: z
+    .number('must be a number')
+    .int('must be whole')
+    .min(0, 'must not be negative')
+    .max(100, 'must be at most 100')
+    .optional(),
+  manual: z.enum(['lease', 'reject', 'bypass'], "must be 'lease', 'reject' or 'bypass'").optional(),
+  lease: leaseSchema.optional(),
+};
+
+const scheduleSchema = z.strictObject({
+  ...jobShape,
+  catchUp: z.enum(['none', 'latest'], "must be 'none' or 'latest'").optional(),
+  noOverlap: z
+    .literal(true, "is what overlap: 'skip' says, and the default; for runs side by side give overlap: 'allow'")
+    .optional(),
   maxExecutions: z.number('must be a number').int('must be whole').min(1, 'must be at least 1').optional(),
   maxRandomDelay: milliseconds.optional(),
   missedExecutionTolerance: milliseconds.optional(),
@@ -121,55 +207,108 @@ const taskSchema = z.strictObject({
     )
     .optional(),
   unref: z.boolean('must be true or false').optional(),
-  startingDeadline: duration('startingDeadline')
-    .refine(
-      (ms) => ms >= 1000 && ms < 1e15,
-      'must be at least 1 s, because timers are late by themselves, and not Infinity',
-    )
-    .optional(),
-  lease: leaseSchema.optional(),
   distributedLease: milliseconds.optional(),
 });
 
 /** Throws `ConfigError` for the first option that is missing, unknown or cannot work. */
-export function parseTaskOptions(options: LeasedTaskOptions): TaskSettings {
+export function parseScheduleOptions(options: ScheduleOptions): ScheduleSettings {
   const unchecked = options as object as Readonly<Record<string, unknown>> | undefined;
   for (const [option, why] of Object.entries(REFUSED)) {
     if (unchecked?.[option] !== undefined) throw new ConfigError(option, why);
   }
-  if (unchecked?.['name'] === undefined)
-    throw new ConfigError('name', 'is missing; give the job one, the same in every process');
-  const { name, timeZone, startingDeadline, lease, distributedLease, ...rest } = parseOptions(taskSchema, options);
-  const timezone = parseTimezone(rest.timezone, timeZone);
-  const startingDeadlineMs = startingDeadline ?? DEFAULT_STARTING_DEADLINE_MS;
-  const maxRandomDelayMs = rest.maxRandomDelay ?? 0;
-  if (maxRandomDelayMs > startingDeadlineMs) {
-    throw new ConfigError(
-      'maxRandomDelay',
-      `${maxRandomDelayMs} ms is more than startingDeadline (${startingDeadlineMs} ms), so runs could begin too late; raise startingDeadline`,
-    );
-  }
-  const { resource = name, ttl = distributedLease, ...others } = lease ?? {};
-  if (distributedLease !== undefined && ttl !== distributedLease) {
+  checkNamed(options);
+  const { catchUp = 'none', distributedLease, ...given } = parseOptions(scheduleSchema, options);
+  const { lease, noOverlap, maxExecutions, maxRandomDelay, missedExecutionTolerance } = given;
+  const { suppressMissedWarning, logger, unref } = given;
+  if (distributedLease !== undefined && lease?.ttl !== undefined && lease.ttl !== distributedLease) {
     throw new ConfigError(
       'distributedLease',
-      `${distributedLease} ms and lease.ttl ${ttl} ms are the same option; give one`,
+      `${distributedLease} ms and lease.ttl ${lease.ttl} ms are the same option; give one`,
     );
+  }
+  const ttl = lease?.ttl ?? distributedLease;
+  const job = jobSettings({ ...given, lease: { ...lease, ttl } });
+  if (catchUp === 'latest' && job.overlap === 'allow') {
+    throw new ConfigError(
+      'catchUp',
+      "cannot be 'latest' with overlap: 'allow', where no record tells which tick of the job was the last; leave one out",
+    );
+  }
+  if (noOverlap === true && job.overlap === 'allow') {
+    throw new ConfigError('noOverlap', "and overlap: 'allow' contradict each other; give one");
+  }
+  const maxRandomDelayMs = maxRandomDelay ?? 0;
+  if (maxRandomDelayMs > job.startingDeadlineMs) {
+    throw new ConfigError(
+      'maxRandomDelay',
+      `${maxRandomDelayMs} ms is more than startingDeadline (${job.startingDeadlineMs} ms), so runs could begin too late; raise startingDeadline`,
+    );
+  }
+  const { name, timezone } = job;
+  const times = { timezone, maxExecutions, maxRandomDelay, missedExecutionTolerance };
+  const cron = compact({ ...times, noOverlap, suppressMissedWarning, logger, unref });
+  return { job, catchUp, maxRandomDelayMs, cron: { ...cron, name } };
+}
+
+const leasedTaskSchema = z.strictObject({
+  ...jobShape,
+  retry: z.undefined("needs leasedCron(), whose instances watch over each other's runs").optional(),
+  schedule: z
+    .string('must be a cron expression')
+    .refine((expression) => nodeCron.validate(expression), 'is not a cron expression that node-cron can read')
+    .optional(),
+  minHold: duration('minHold')
+    .refine((ms) => ms > 0 && ms <= 365 * 86_400_000, 'must be more than 0 and at most 365 days')
+    .optional(),
+  onSkipped: z
+    .custom<NonNullable<LeasedTaskOptions['onSkipped']>>((value) => typeof value === 'function', 'must be a function')
+    .optional(),
+});
+
+/** Throws `ConfigError` for the first option that is missing, unknown or cannot work. */
+export function parseLeasedTaskOptions(options: LeasedTaskOptions): LeasedTaskSettings {
+  checkNamed(options);
+  const { schedule, minHold: minHoldMs, onSkipped, ...given } = parseOptions(leasedTaskSchema, options);
+  if (schedule !== undefined && minHoldMs !== undefined) {
+    throw new ConfigError('minHold', 'is for triggers without a schedule; leave out one of the two');
+  }
+  if (minHoldMs !== undefined && given.overlap === 'allow') {
+    throw new ConfigError('minHold', "and overlap: 'allow' contradict each other; leave one out");
+  }
+  return { job: jobSettings(given), schedule, minHoldMs, onSkipped };
+}
+
+/** A better answer than a schema has for what is left out most. */
+function checkNamed(options: unknown): void {
+  const name: unknown = (options as { readonly name?: unknown } | null | undefined)?.name;
+  if (name === undefined) throw new ConfigError('name', 'is missing; give the job one, the same in every process');
+}
+
+type GivenJob = z.output<z.ZodObject<typeof jobShape>>;
+
+/** The rules between the options of a job, and their defaults. */
+function jobSettings(given: GivenJob): JobSettings {
+  const { name, overlap = 'skip', retry = 0, manual = 'lease', startingDeadline, lease = {} } = given;
+  const { resource, ...others } = lease;
+  if (overlap === 'allow') {
+    if (resource !== undefined) {
+      throw new ConfigError(
+        'lease.resource',
+        "with overlap: 'allow' has several owners at a time, which a lease does not allow; leave one out",
+      );
+    }
+    if (retry > 0) throw new ConfigError('retry', "needs overlap: 'skip'");
   }
   return {
     name,
-    resource,
-    lease: given({ ...others, ttl }),
-    startingDeadlineMs,
-    maxRandomDelayMs,
-    cron: { ...given({ ...rest, timezone }), name },
+    resource: resource ?? name,
+    lease: compact(others),
+    timezone: parseTimezone(given.timezone, given.timeZone),
+    startingDeadlineMs: startingDeadline ?? DEFAULT_STARTING_DEADLINE_MS,
+    overlap,
+    retry,
+    manual,
   };
-}
-
-/** What one run asks for; with the epoch milliseconds of its tick, if it has one. */
-export function acquireOptions({ name, lease, startingDeadlineMs }: TaskSettings, tick: number | null): AcquireOptions {
-  if (tick === null) return lease;
-  return { ...lease, tick: { job: name, at: tick, startingDeadline: startingDeadlineMs } };
 }
 
 function parseTimezone(timezone: string | undefined, timeZone: string | undefined): string | undefined {
@@ -186,9 +325,9 @@ function parseTimezone(timezone: string | undefined, timeZone: string | undefine
   return zone;
 }
 
-type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+type Compact<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 
 /** The same options without those that are undefined: for others, undefined is not the same as left out. */
-function given<T extends object>(options: T): Given<T> {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Given<T>;
+function compact<T extends object>(options: T): Compact<T> {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Compact<T>;
 }

@@ -1,31 +1,47 @@
-import { LeaseManager, MemoryLeaseStore, systemClock, type Clock } from '@leasehold/core';
+import { LeaseManager, systemClock } from '@leasehold/core';
 import { describe, expect, test, vi } from 'vitest';
 
+import { Claimant } from '../src/claimant.ts';
 import { Elector } from '../src/elector.ts';
-import { parseTaskOptions, type LeasedTaskOptions } from '../src/options.ts';
-import { Bench, START_MS } from './support/bench.ts';
+import type { Announce } from '../src/events.ts';
+import { Job } from '../src/job.ts';
+import { parseScheduleOptions, type ScheduleOptions } from '../src/options.ts';
+import { Bench, START_MS, storeBehind } from './support/bench.ts';
 
 const bench = new Bench();
 const keyOf = (name: string, tick: number): string => `${name}:${new Date(tick).toISOString()}`;
 
-function elector(
-  manager: LeaseManager,
-  options: Partial<LeasedTaskOptions> = {},
-  isRunningHere = (): boolean => false,
-): Elector {
-  return new Elector(manager, parseTaskOptions({ name: 'job', ...options }), systemClock, isRunningHere);
+interface Ours {
+  readonly shouldRun: Elector['shouldRun'];
+  readonly onComplete: Elector['onComplete'];
+  readonly take: Elector['take'];
+  readonly stop: Elector['stop'];
+  /** What was announced, as `<event> <reason>`. */
+  readonly said: readonly string[];
 }
 
-/** A store whose clock is behind that of this machine. */
-function storeBehind(ms: number): MemoryLeaseStore {
-  const clock: Clock = {
-    monotonicMs: () => systemClock.monotonicMs(),
-    wallMs: () => systemClock.wallMs() - ms,
-    wallUs: () => systemClock.wallUs() - ms * 1000,
-    uptimeMs: () => undefined,
-    setTimer: (delayMs, fire, options) => systemClock.setTimer(delayMs, fire, options),
+function elector(
+  manager: LeaseManager,
+  options: Partial<ScheduleOptions> = {},
+  isRunningHere = (): boolean => false,
+): Ours {
+  const { job: settings, maxRandomDelayMs } = parseScheduleOptions({ name: 'job', ...options });
+  const said: string[] = [];
+  const announce: Announce = (event, payload) => {
+    const { reason = '', aheadMs = null } = payload as { reason?: string; aheadMs?: number | null };
+    said.push(`${event} ${reason}${aheadMs === null ? '' : ` ${Math.round(aheadMs)}`}`.trim());
   };
-  return new MemoryLeaseStore({ clock });
+  const job = new Job({ manager, clock: systemClock, announce }, () => {}, settings);
+  vi.spyOn(job, 'isRunningHere', 'get').mockImplementation(isRunningHere);
+  const ignored = { skipped: () => {}, unavailable: () => {} };
+  const ours = new Elector(job, new Claimant(job, maxRandomDelayMs), ignored, maxRandomDelayMs > 0);
+  return {
+    shouldRun: (key) => ours.shouldRun(key),
+    onComplete: (key) => ours.onComplete(key),
+    take: (tick) => ours.take(tick),
+    stop: () => ours.stop(),
+    said,
+  };
 }
 
 /** The answer, if it has come without time passing. */

@@ -2,14 +2,8 @@ import { ConfigError, LeaseManager, MemoryFence, MemoryLeaseStore } from '@lease
 import type { TaskContext, TaskFn } from 'node-cron';
 import { describe, expect, expectTypeOf, test } from 'vitest';
 
-import {
-  leasedCron,
-  type CronRun,
-  type CronTask,
-  type LeasedCronOptions,
-  type LeasedTaskOptions,
-} from '../src/index.ts';
-import { parseTaskOptions } from '../src/options.ts';
+import { leasedCron, type CronRun, type CronTask, type LeasedCronOptions, type ScheduleOptions } from '../src/index.ts';
+import { parseScheduleOptions } from '../src/options.ts';
 
 const refused: readonly (readonly [option: string, options: object, rule: RegExp])[] = [
   ['name', {}, /missing/],
@@ -18,8 +12,16 @@ const refused: readonly (readonly [option: string, options: object, rule: RegExp
   ['runCoordinator', { name: 'a', runCoordinator: { shouldRun: () => true } }, /elects by itself/],
   ['executeTimeout', { name: 'a', executeTimeout: 1000 }, /lease\.maxHold/],
   ['startTimeout', { name: 'a', startTimeout: 1000 }, /function/],
-  ['noOverlap', { name: 'a', noOverlap: false }, /never overlap/],
-  ['catchUp', { name: 'a', catchUp: 'latest' }, /not an option/],
+  ['noOverlap', { name: 'a', noOverlap: false }, /overlap: 'allow'/],
+  ['noOverlap', { name: 'a', noOverlap: true, overlap: 'allow' }, /contradict/],
+  ['catchUp', { name: 'a', catchUp: 'all' }, /'none' or 'latest'/],
+  ['catchUp', { name: 'a', catchUp: 'latest', overlap: 'allow' }, /no record tells/],
+  ['retry', { name: 'a', retry: 1, overlap: 'allow' }, /needs overlap: 'skip'/],
+  ['retry', { name: 'a', retry: -1 }, /negative/],
+  ['retry', { name: 'a', retry: 1.5 }, /whole/],
+  ['overlap', { name: 'a', overlap: 'replace' }, /'skip' or 'allow'/],
+  ['manual', { name: 'a', manual: 'maybe' }, /'lease', 'reject' or 'bypass'/],
+  ['lease.resource', { name: 'a', overlap: 'allow', lease: { resource: 'b' } }, /several owners/],
   ['lease.leese', { name: 'a', lease: { leese: 1 } }, /not an option/],
   ['lease.resource', { name: 'a', lease: { resource: '' } }, /empty/],
   ['lease.ttl', { name: 'a', lease: { ttl: '30sec' } }, /not a duration/],
@@ -34,7 +36,7 @@ const refused: readonly (readonly [option: string, options: object, rule: RegExp
 ];
 
 test.each(refused)('%s of %o is refused', (option, options, rule) => {
-  const call = (): unknown => parseTaskOptions(options as LeasedTaskOptions);
+  const call = (): unknown => parseScheduleOptions(options as ScheduleOptions);
   expect(call).toThrow(ConfigError);
   expect(call).toThrow(rule);
   try {
@@ -45,11 +47,18 @@ test.each(refused)('%s of %o is refused', (option, options, rule) => {
 });
 
 test('what is left out has its default', () => {
-  expect(parseTaskOptions({ name: 'nightly' })).toEqual({
-    name: 'nightly',
-    resource: 'nightly',
-    lease: {},
-    startingDeadlineMs: 300_000,
+  expect(parseScheduleOptions({ name: 'nightly' })).toEqual({
+    job: {
+      name: 'nightly',
+      resource: 'nightly',
+      lease: {},
+      timezone: undefined,
+      startingDeadlineMs: 300_000,
+      overlap: 'skip',
+      retry: 0,
+      manual: 'lease',
+    },
+    catchUp: 'none',
     maxRandomDelayMs: 0,
     cron: { name: 'nightly' },
   });
@@ -57,20 +66,30 @@ test('what is left out has its default', () => {
 
 test('options have both spellings, and reach their destination', () => {
   const fence = new MemoryFence();
-  const settings = parseTaskOptions({
+  const settings = parseScheduleOptions({
     name: 'nightly',
     timeZone: 'Europe/Berlin',
     distributedLease: 5000,
     maxRandomDelay: 100,
     noOverlap: true,
     startingDeadline: '10m',
+    catchUp: 'latest',
+    retry: 2,
+    manual: 'reject',
     lease: { resource: 'reports', maxHold: '1h', fences: [fence], activate: 'on-write' },
   });
   expect(settings).toEqual({
-    name: 'nightly',
-    resource: 'reports',
-    lease: { ttl: 5000, maxHold: 3_600_000, fences: [fence], activate: 'on-write' },
-    startingDeadlineMs: 600_000,
+    job: {
+      name: 'nightly',
+      resource: 'reports',
+      lease: { ttl: 5000, maxHold: 3_600_000, fences: [fence], activate: 'on-write' },
+      timezone: 'Europe/Berlin',
+      startingDeadlineMs: 600_000,
+      overlap: 'skip',
+      retry: 2,
+      manual: 'reject',
+    },
+    catchUp: 'latest',
     maxRandomDelayMs: 100,
     cron: { name: 'nightly', timezone: 'Europe/Berlin', maxRandomDelay: 100, noOverlap: true },
   });
@@ -132,8 +151,8 @@ test('a task of node-cron is a leased task', () => {
 test('what cannot be combined does not compile', () => {
   expectTypeOf<{ manager: LeaseManager; prefix: string }>().not.toExtend<LeasedCronOptions>();
   expectTypeOf<{ ttl: '1s' }>().not.toExtend<LeasedCronOptions>();
-  expectTypeOf<keyof LeasedTaskOptions>()
+  expectTypeOf<keyof ScheduleOptions>()
     .exclude<'distributed' | 'runCoordinator'>()
-    .toEqualTypeOf<keyof LeasedTaskOptions>();
-  expectTypeOf<{ timezone: string }>().not.toExtend<LeasedTaskOptions>();
+    .toEqualTypeOf<keyof ScheduleOptions>();
+  expectTypeOf<{ timezone: string }>().not.toExtend<ScheduleOptions>();
 });

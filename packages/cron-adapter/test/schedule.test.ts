@@ -354,14 +354,26 @@ describe('shutdown of a manager that is not ours', () => {
     expect(await manager.inspect('job')).toMatchObject({ state: 'free' });
   });
 
-  test('is over after its timeout, whatever runs', async () => {
-    const { cron } = bench.process();
+  test('cancels what runs after its timeout, and is over after another, whatever runs', async () => {
+    const { cron, manager } = bench.process();
     const ends = gate();
-    cron.schedule(EVERY_SECOND, () => ends.promise, { name: 'job' });
+    let run: CronRun | undefined;
+    cron.schedule(EVERY_SECOND, (given) => ((run = given), ends.promise), { name: 'job', logger: quiet });
     await bench.pass(600);
-    const shutdown = cron.shutdown(1000);
-    await bench.pass(1000);
-    await shutdown;
+    let over = false;
+    void cron.shutdown(1000).then(() => (over = true));
+    await bench.pass(999);
+    expect(run?.signal.aborted).toBe(false);
+    await bench.pass(1);
+    expect(run?.signal.reason).toMatchObject({ code: 'RUN_CANCELLED', reason: 'shutdown' });
+    // It goes on, and its lease is extended as long as it does.
+    await bench.pass(999);
+    expect(over).toBe(false);
+    await bench.pass(30_001);
+    expect(over).toBe(true);
+    expect(run?.lease.isHeld()).toBe(true);
     ends.open();
+    await bench.pass(0);
+    expect(await manager.inspect('job')).toMatchObject({ state: 'free' });
   });
 });

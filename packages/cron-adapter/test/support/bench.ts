@@ -2,6 +2,7 @@ import {
   LeaseManager,
   MemoryLeaseStore,
   systemClock,
+  type Clock,
   type LeaseManagerOptions,
   type LeaseStore,
 } from '@leasehold/core';
@@ -55,6 +56,11 @@ export class Bench {
     return { cron, manager };
   }
 
+  /** Time passes, and no timer fires: the event loop is blocked. */
+  block(ms: number): void {
+    vi.setSystemTime(Date.now() + ms);
+  }
+
   pass(ms: number): Promise<unknown> {
     return vi.advanceTimersByTimeAsync(ms);
   }
@@ -83,4 +89,16 @@ export function gate(): Gate {
   let open = (): void => {};
   const promise = new Promise<void>((resolve) => (open = resolve));
   return { promise, open };
+}
+
+/** A store whose clock is behind that of this machine. */
+export function storeBehind(ms: number): MemoryLeaseStore {
+  const clock: Clock = {
+    monotonicMs: () => systemClock.monotonicMs(),
+    wallMs: () => systemClock.wallMs() - ms,
+    wallUs: () => systemClock.wallUs() - ms * 1000,
+    uptimeMs: () => undefined,
+    setTimer: (delayMs, fire, options) => systemClock.setTimer(delayMs, fire, options),
+  };
+  return new MemoryLeaseStore({ clock });
 }

@@ -1,0 +1,162 @@
+import { LeaseholdError, type TickInfo } from '@leasehold/core';
+
+import { Claim } from './claim.ts';
+import type { Claimant, Ends } from './claimant.ts';
+import type { Job } from './job.ts';
+import { pause } from './pause.ts';
+import { latestMissed, type Schedule } from './slots.ts';
+
+/** After a failure of the store, or of the run, it doubles from the first to the last. */
+const FIRST_DELAY_MS = 1000;
+const LAST_DELAY_MS = 30_000;
+/** A slot that is younger may still be run by a schedule that is a little late. */
+const SETTLING_MS = 1000;
+
+/** Begins the run of a claim for this tick (epoch ms), and resolves when it is over: whether it succeeded. */
+export type Begin = (claim: Claim, tick: number) => Promise<boolean>;
+
+/**
+ * Runs that no beat of the schedule begins: of the newest tick that nobody ran (`catchUp`), and of a tick whose run died,
+ * was lost or failed (`retry`). One tick at a time, the newest: a newer one that somebody claims would refuse it anyway.
+ *
+ * Nobody watches over runs but those who may have to take their place, and they ask when the lease that they know of would
+ * have run out, so a run costs the store about one request a ttl and instance.
+ */
+export class Recovery {
+  readonly #job: Job;
+  readonly #claimant: Claimant;
+  readonly #schedule: Schedule;
+  readonly #catchesUp: boolean;
+  readonly #begin: Begin;
+  /** Undefined while the schedule is stopped. */
+  #stopping: AbortController | undefined;
+  #pursuit: { readonly tick: number; readonly end: AbortController } | undefined;
+  /** Whether somebody asked for a look while one was under way. */
+  #looking: 'no' | 'yes' | 'again' = 'no';
+
+  constructor(job: Job, claimant: Claimant, schedule: Schedule, options: { catchUp: boolean; begin: Begin }) {
+    this.#job = job;
+    this.#claimant = claimant;
+    this.#schedule = schedule;
+    this.#catchesUp = options.catchUp;
+    this.#begin = options.begin;
+  }
+
+  start(): void {
+    this.#stopping = new AbortController();
+    this.look();
+  }
+
+  stop(): void {
+    this.#stopping?.abort();
+    this.#stopping = undefined;
+    this.#pursuit?.end.abort();
+    this.#pursuit = undefined;
+  }
+
+  /** The run of this tick has failed here. */
+  failed(tick: number, attempt: number): void {
+    if (attempt <= this.#job.settings.retry) this.#pursue(tick, delayAfter(attempt));
+  }
+
+  /**
+   * Something may have been missed, or another process runs what may have to be run again: looks what the store knows of
+   * the job's last tick. Never fails.
+   */
+  look(): void {
+    if (!this.#catchesUp && this.#job.settings.retry === 0) return;
+    const stopping = this.#stopping;
+    if (stopping === undefined) return;
+    if (this.#looking === 'no') void this.#job.track(this.#look(stopping.signal));
+    else this.#looking = 'again';
+  }
+
+  async #look(stopping: AbortSignal): Promise<void> {
+    this.#looking = 'yes';
+    const { clock, manager, settings } = this.#job;
+    const giveUpAt = clock.monotonicMs() + settings.startingDeadlineMs;
+    for (let failures = 0; !stopping.aborted;) {
+      try {
+        const [last] = await manager.runs(settings.name, { resource: settings.resource });
+        if (stopping.aborted) break;
+        if (this.#isAskedAgain()) continue;
+        const tick = last === undefined ? null : this.#dueAfter(last);
+        if (tick !== null) this.#pursue(tick, 0);
+        break;
+      } catch {
+        // The store's state is told by whoever runs something there; here it only means: later.
+        failures++;
+        if (clock.monotonicMs() > giveUpAt) break;
+        await pause(clock, delayAfter(failures), { signal: stopping, ref: false });
+      }
+    }
+    this.#looking = 'no';
+  }
+
+  #isAskedAgain(): boolean {
+    const again = this.#looking === 'again';
+    this.#looking = 'yes';
+    return again;
+  }
+
+  #dueAfter(last: TickInfo): number | null {
+    const { clock, settings } = this.#job;
+    const { retry, startingDeadlineMs } = settings;
+    const nowMs = clock.wallMs();
+    const lastMs = last.tick.getTime();
+    if (this.#catchesUp) {
+      const afterMs = Math.max(lastMs, nowMs - startingDeadlineMs);
+      const missed = latestMissed(this.#schedule, { afterMs, nowMs: nowMs - SETTLING_MS });
+      if (missed !== null) return missed;
+    }
+    const mayBeRetried = last.status !== 'done' && last.attempt <= retry && lastMs >= nowMs - startingDeadlineMs;
+    return mayBeRetried ? lastMs : null;
+  }
+
+  #pursue(tick: number, delayMs: number): void {
+    if (this.#stopping === undefined) return;
+    const before = this.#pursuit;
+    if (before !== undefined && before.tick >= tick) return;
+    before?.end.abort();
+    const pursuit = { tick, end: new AbortController() };
+    this.#pursuit = pursuit;
+    const over = (): void => {
+      if (this.#pursuit === pursuit) this.#pursuit = undefined;
+    };
+    void this.#job.track(this.#run(tick, delayMs, this.#stopping.signal, pursuit.end.signal)).then(over);
+  }
+
+  async #run(tick: number, delayMs: number, stopping: AbortSignal, newer: AbortSignal): Promise<void> {
+    const { clock, settings } = this.#job;
+    const isOver = (): boolean =>
+      stopping.aborted || newer.aborted || clock.wallMs() - tick > settings.startingDeadlineMs;
+    const ends: Ends = { stopping, newer };
+    let waitMs = delayMs;
+    for (let failures = 0; ;) {
+      if (waitMs > 0) await pause(clock, waitMs, { signal: newer, ref: false });
+      if (isOver()) return;
+      try {
+        const answer = await this.#claimant.claim(tick, ends);
+        if (answer instanceof Claim) {
+          if (isOver()) return await answer.giveBack();
+          const { attempt } = answer;
+          if ((await this.#begin(answer, tick)) || attempt > settings.retry) return;
+          waitMs = delayAfter(attempt);
+        } else if (answer.isBehind(this.#job) && settings.retry > 0) {
+          waitMs = Math.max(answer.refusal?.remainingMs ?? 0, 1) + 1;
+        } else {
+          return;
+        }
+        failures = 0;
+      } catch (error) {
+        if (LeaseholdError.is(error, 'CONFIG')) return;
+        failures++;
+        waitMs = delayAfter(failures);
+      }
+    }
+  }
+}
+
+function delayAfter(times: number): number {
+  return Math.min(FIRST_DELAY_MS * 2 ** Math.max(0, times - 1), LAST_DELAY_MS);
+}
