@@ -83,20 +83,27 @@ export class Schedule {
   }
 }
 
+/** Which slots count as missed. Epoch milliseconds. */
+export interface MissedWindow {
+  /** The job's last tick. Do not give a later instant to leave out old slots: see `earliestMs`. */
+  readonly afterMs: number;
+  /** Slots until now, this instant included. */
+  readonly nowMs: number;
+  /** Older slots are too late to run. @default ten years before `nowMs`, which is also the limit */
+  readonly earliestMs?: number;
+}
+
 /**
- * The newest slot that a job should have begun after `afterMs`, its last tick, and not after `nowMs`; null if there is none. Epoch
- * milliseconds all. It looks back ten years at most, and at a thousand days that only node-cron can judge (`L`, `W`, `#`);
- * what lies before is null too. At most 40 ms of work, usually 0.1.
+ * The newest slot that a job missed; null if there is none. Of the days before `nowMs` it asks node-cron about a thousand that only
+ * node-cron can judge (`L`, `W`, `#`); what lies further back is null too. 30 ms of work then, 0.1 ms usually.
  *
  * A local time that comes twice, because clocks are set back, is one slot: node-cron runs one of the two. The slot counts once
  * its second instant has come, has that for its name, and was run if the last tick is not before its first instant. So
  * nothing is given here that node-cron runs besides; within the repeated hour a missed run may be left out.
  */
-export function latestMissed(
-  schedule: Schedule,
-  { afterMs, nowMs }: { readonly afterMs: number; readonly nowMs: number },
-): number | null {
-  const slot = newest(schedule, Math.max(afterMs, nowMs - MAX_DAYS * DAY_MS), nowMs, 'second');
+export function latestMissed(schedule: Schedule, { afterMs, nowMs, earliestMs }: MissedWindow): number | null {
+  const limitMs = Math.max(earliestMs ?? -Infinity, nowMs - MAX_DAYS * DAY_MS) - 1;
+  const slot = newest(schedule, Math.max(afterMs, limitMs), nowMs, 'second');
   // Whatever is older than a repeated slot that has run is not after `afterMs`, or is of the same hour and has run too.
   return slot === null || slot.firstMs <= afterMs ? null : slot.atMs;
 }

@@ -130,6 +130,18 @@ describe('a local time that comes twice', () => {
     expect(missed(expression, zone, second, second)).toBeNull();
   });
 
+  test('is caught up within a short deadline, which counts from its second instant', () => {
+    const schedule = new Schedule('30 2 * * *', 'Europe/Berlin');
+    const second = Date.parse('2026-10-25T01:30Z');
+    const yesterday = Date.parse('2026-10-24T00:30Z');
+    const first = Date.parse('2026-10-25T00:30Z');
+    const within = (afterMs: number, lateMs: number): number | null =>
+      latestMissed(schedule, { afterMs, nowMs: second + lateMs, earliestMs: second + lateMs - 300_000 });
+    expect(within(yesterday, 300_000)).toBe(second);
+    expect(within(yesterday, 300_001)).toBeNull();
+    expect(within(first, 300_000)).toBeNull();
+  });
+
   test('is not caught up in addition when a job runs every quarter of an hour', () => {
     // node-cron ran the first 01:00 to 01:45, and runs next at 02:00, which is 07:00Z.
     expect(missed('*/15 * * * *', 'America/New_York', '2026-11-01T05:45Z', '2026-11-01T06:59Z')).toBeNull();
