@@ -142,6 +142,12 @@ function oneOf<const T extends string>(...values: readonly T[]): z.ZodType<T> {
 function leaseSchema(path: string) {
   return z.strictObject({
     resource: z.unknown().transform((resource) => {
+      if (resource === undefined || resource === null) {
+        throw new ConfigError(
+          `${path}.resource`,
+          `is ${resource}: must be a text, or a function of the job that gives one (or null, for a job without a lease)`,
+        );
+      }
       if (typeof resource !== 'function') checkResource(`${path}.resource`, resource);
       return resource as ResourceOption;
     }),
@@ -161,6 +167,13 @@ function leaseSchema(path: string) {
       .refine((ms) => ms >= 1, 'must be at least 1 ms')
       .optional(),
   });
+}
+
+const defaultsSchema = z.strictObject({ manager: manager.optional() });
+
+/** Of `withLease`. Throws `ConfigError`. */
+export function parseDefaults(defaults: { readonly manager?: LeaseManager }): LeaseManager | undefined {
+  return parseOptions(defaultsSchema, defaults).manager;
 }
 
 /** Throws `ConfigError` naming the option as the caller wrote it: `path` is where the options stand. */

@@ -5,7 +5,13 @@ import type { Candidate } from './candidate.ts';
 import { windDown } from './closing.ts';
 import { shareManager } from './default-manager.ts';
 import { forgetDrained, isBetweenConnections, type Engine } from './engine.ts';
-import { parseLeaseOptions, type LeasedProcessor, type LeasedWorkerOptions, type LeaseSettings } from './options.ts';
+import {
+  parseDefaults,
+  parseLeaseOptions,
+  type LeasedProcessor,
+  type LeasedWorkerOptions,
+  type LeaseSettings,
+} from './options.ts';
 import { checkProcessor, withThreeParameters } from './processor.ts';
 import { Runs } from './run.ts';
 import type { JobRunner } from './runner.ts';
@@ -37,12 +43,13 @@ export interface WithLeaseOptions {
  * const worker = new Leased('payments', processor, { connection, lease: { resource: (job) => `customer:${job.data.id}` } });
  * ```
  *
- * The constructor throws `ConfigError` for options that cannot work.
+ * It and the constructor throw `ConfigError` for options that cannot work.
  */
 export function withLease<Base extends WorkerClass>(
   base: Base,
   defaults: WithLeaseOptions = {},
 ): LeasedWorkerClass<InstanceType<Base>> {
+  const defaultManager = parseDefaults(defaults);
   const AnyWorker = base as unknown as new (...args: any[]) => Worker;
 
   return class extends AnyWorker {
@@ -61,7 +68,7 @@ export function withLease<Base extends WorkerClass>(
       const settings = parseLeaseOptions(lease, 'lease');
       checkProcessor(processor);
       checkOptions(options, settings);
-      const own = settings.manager ?? defaults.manager;
+      const own = settings.manager ?? defaultManager;
       const shared = own === undefined ? shareManager(options.connection) : undefined;
       const manager = own ?? (shared as NonNullable<typeof shared>).manager;
       manager.checkOptions(settings.acquire);

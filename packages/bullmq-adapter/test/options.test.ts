@@ -1,6 +1,7 @@
 import { LeaseManager, MemoryLeaseStore } from '@leasehold/core';
+import { Worker } from 'bullmq';
 import { describe, expect, it } from 'vitest';
-import { leased, LeasedWorker, type LeasedWorkerOptions } from '../src/index.ts';
+import { leased, LeasedWorker, withLease, type LeasedWorkerOptions } from '../src/index.ts';
 
 const manager = new LeaseManager({ store: new MemoryLeaseStore() });
 const processor = async (): Promise<void> => {};
@@ -97,4 +98,17 @@ describe('leased', () => {
       );
     }
   });
+});
+
+describe('options of withLease', () => {
+  it.each([
+    ['manger', { manger: manager }],
+    ['manager', { manager: {} }],
+  ])('refuses %s', (option, options) => {
+    expect(() => withLease(Worker, options as object)).toThrow(expect.objectContaining({ code: 'CONFIG', option }));
+  });
+});
+
+it.each([undefined, null])('says what a resource can be when it is %s', (resource) => {
+  expect(make({ lease: { resource } })).toThrow(/must be a text, or a function of the job/);
 });
