@@ -22,6 +22,13 @@ export function isRefusal(value: Tenure | Refusal): value is Refusal {
   return !(value instanceof Tenure);
 }
 
+/** A tick that came over with a ticket goes over to the next leaseId as well, and is claimed in no other way. */
+function withClaimOf({ job, tick }: Tenure, settings: AcquireSettings): AcquireSettings {
+  if (settings.tick !== undefined || tick === null || job === undefined) return settings;
+  const { at, attempt } = tick;
+  return { ...settings, tick: { job, at, startingDeadlineMs: 0, maxAheadMs: 0, retry: attempt - 1 } };
+}
+
 /** Brings an acquisition from the first question to a tenure whose fences are activated, or to a refusal. */
 export class Acquirer {
   readonly #context: Context;
@@ -153,7 +160,7 @@ export class Acquirer {
     this.#context.engine.keeper.drop(old);
     let next: Tenure | Refusal;
     try {
-      next = await this.#ask(old.resource, settings, old);
+      next = await this.#ask(old.resource, withClaimOf(old, settings), old);
     } catch (error) {
       await this.#releaser.release(old, 'not-started');
       throw error;

@@ -34,17 +34,18 @@ export interface TickRefusal {
 /** Why this tick cannot be claimed, or null. A tick that is done with is never reported as merely early. */
 export function refuseTick(ticks: Ticks, request: TickRequest, nowUs: number): TickRefusal | null {
   const stored = ticks.get(request.job);
-  const nowMs = nowUs / 1000;
   const isOver = stored !== undefined && (stored.status === 'done' || stored.attempt > request.retry);
+  /** Of an instant, as exact as the clock is. */
+  const untilMs = (ms: number): number => (ms * 1000 - nowUs) / 1000;
   if (request.at === null) {
-    const remainingMs = stored === undefined ? 0 : stored.at + request.minHoldMs - nowMs;
+    const remainingMs = stored === undefined ? 0 : untilMs(stored.at + request.minHoldMs);
     if (stored === undefined || remainingMs <= 0 || !isOver) return null;
-    return { reason: 'already-ran', aheadMs: stored.at - nowMs, remainingMs };
+    return { reason: 'already-ran', aheadMs: untilMs(stored.at), remainingMs };
   }
-  const aheadMs = request.at - nowMs;
+  const aheadMs = untilMs(request.at);
   if (stored !== undefined && stored.at > request.at) return { reason: 'superseded', aheadMs, remainingMs: 0 };
   if (stored?.at === request.at && isOver) return { reason: 'already-ran', aheadMs, remainingMs: 0 };
-  if (nowMs > request.at + request.startingDeadlineMs) return { reason: 'too-late', aheadMs, remainingMs: 0 };
+  if (-aheadMs > request.startingDeadlineMs) return { reason: 'too-late', aheadMs, remainingMs: 0 };
   if (aheadMs > request.maxAheadMs) return { reason: 'clock-ahead', aheadMs, remainingMs: aheadMs };
   return null;
 }
