@@ -105,8 +105,8 @@ export class Recovery {
     const nowMs = clock.wallMs();
     const lastMs = last.tick.getTime();
     if (this.#catchesUp) {
-      const afterMs = Math.max(lastMs, nowMs - startingDeadlineMs);
-      const missed = latestMissed(this.#schedule, { afterMs, nowMs: nowMs - SETTLING_MS });
+      const earliestMs = nowMs - startingDeadlineMs;
+      const missed = latestMissed(this.#schedule, { afterMs: lastMs, nowMs: nowMs - SETTLING_MS, earliestMs });
       if (missed !== null) return missed;
     }
     const mayBeRetried = last.status !== 'done' && last.attempt <= retry && lastMs >= nowMs - startingDeadlineMs;
