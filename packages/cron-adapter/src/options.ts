@@ -11,7 +11,7 @@ import {
 import nodeCron, { type TaskOptions } from 'node-cron';
 import { z } from 'zod';
 
-import type { CronEvents } from './events.ts';
+import type { CronEvents, SkipReason } from './events.ts';
 
 /** The lease of a job. What is left out is as the manager has it. */
 export interface CronLeaseOptions {
@@ -99,8 +99,14 @@ export interface LeasedTaskOptions extends Omit<JobOptions, 'retry'> {
    */
   readonly minHold?: Duration;
   /** Told of each call that began no run. What it throws becomes a warning of the process. */
-  readonly onSkipped?: (skipped: CronEvents['skipped'][0]) => void;
+  readonly onSkipped?: (skipped: SkippedCall) => void;
 }
+
+/**
+ * Why a call began no run: as `skipped` of a `LeasedCron`, or `no-slot`: it came at no time that `schedule` names, so the
+ * other scheduler reads the expression, or the zone, otherwise.
+ */
+export type SkippedCall = Omit<CronEvents['skipped'][0], 'reason'> & { readonly reason: SkipReason | 'no-slot' };
 
 /** Options of a leased task after checking. */
 export interface LeasedTaskSettings {
@@ -265,8 +271,23 @@ const leasedTaskSchema = z.strictObject({
     .optional(),
 });
 
+/** Separates the options of a task from those of where its leases come from, which that one checks. */
+export function splitLeasedTaskOptions(options: unknown): { readonly task: object; readonly source: object } {
+  if (typeof options !== 'object' || options === null) {
+    throw new ConfigError('options', 'are missing; give a name, and a connection or a manager');
+  }
+  const isShared = 'manager' in options;
+  const isOfTask = (option: string): boolean =>
+    isShared ? option !== 'manager' : Object.hasOwn(leasedTaskSchema.shape, option);
+  const entries = Object.entries(options);
+  return {
+    task: Object.fromEntries(entries.filter(([option]) => isOfTask(option))),
+    source: Object.fromEntries(entries.filter(([option]) => !isOfTask(option))),
+  };
+}
+
 /** Throws `ConfigError` for the first option that is missing, unknown or cannot work. */
-export function parseLeasedTaskOptions(options: LeasedTaskOptions): LeasedTaskSettings {
+export function parseLeasedTaskOptions(options: object): LeasedTaskSettings {
   checkNamed(options);
   const { schedule, minHold: minHoldMs, onSkipped, ...given } = parseOptions(leasedTaskSchema, options);
   if (schedule !== undefined && minHoldMs !== undefined) {
