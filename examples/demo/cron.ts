@@ -1,5 +1,5 @@
 import type { LeaseManager } from '@leasehold/core';
-import { leasedCron, type LeasedCron } from '@leasehold/cron';
+import { leasedCron, type LeasedNodeCron } from '@leasehold/cron';
 
 import type { Ledger } from './ledger.ts';
 import type { Report } from './messages.ts';
@@ -13,7 +13,7 @@ export interface CronParts {
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** A task that each of the processes schedules; each tick runs in one of them. */
-export function startCron({ leases, ledger, say }: CronParts): LeasedCron {
+export function startCron({ leases, ledger, say }: CronParts): LeasedNodeCron {
   const cron = leasedCron({ manager: leases });
   cron.schedule(
     '*/2 * * * * *',

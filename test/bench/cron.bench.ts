@@ -1,6 +1,6 @@
 // From the second that a schedule names to the first line of the task: plain node-cron against leasedCron, alone and in a
 // fleet of three, on alternate seconds of the same process. And the commands that a tick costs the store.
-import { leasedCron, type LeasedCron } from '@leasehold/cron';
+import { leasedCron, type LeasedNodeCron } from '@leasehold/cron';
 import { Redis } from 'ioredis';
 import nodeCron, { type ScheduledTask } from 'node-cron';
 
@@ -54,7 +54,7 @@ function variant(
   };
 }
 
-function leased(name: string, index: number, fleet: readonly LeasedCron[]): Variant {
+function leased(name: string, index: number, fleet: readonly LeasedNodeCron[]): Variant {
   return variant(
     name,
     index,

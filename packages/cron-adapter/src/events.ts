@@ -25,7 +25,7 @@ export interface CronRunEvent extends CronEvent {
  */
 export type SkipReason = Refusal['reason'] | 'running-here' | 'newer-tick' | 'stopped';
 
-/** The events of a `LeasedCron`, one payload object each. Those of node-cron are on its tasks, as ever. */
+/** The events of a `LeasedNodeCron`, one payload object each. Those of node-cron are on its tasks, as ever. */
 export interface CronEvents {
   /**
    * A tick begins no run here. Nothing is wrong with `already-ran`, which every instance but one hears of. `aheadMs`: how

@@ -14,12 +14,13 @@ import { Job } from './job.ts';
 import { managerOf, type ManagerSource } from './manager.ts';
 import { parseScheduleOptions, type ScheduleOptions } from './options.ts';
 import { pause } from './pause.ts';
+import { Registry } from './registry.ts';
 import { Task } from './task.ts';
 
 export type LeasedCronOptions = ManagerSource;
 
 /** node-cron's surface for tasks under a lease. Its functions can be taken off it, as node-cron's can. */
-export interface LeasedCron
+export interface LeasedNodeCron
   extends Omit<NodeCron, 'schedule' | 'createTask' | 'setRunCoordinator' | 'shutdown'>, AsyncDisposable {
   readonly manager: LeaseManager;
   /**
@@ -36,6 +37,14 @@ export interface LeasedCron
   schedule(expression: string, task: CronTask, options: ScheduleOptions): ScheduledTask;
   /** As `schedule`, but not started. */
   createTask(expression: string, task: CronTask, options: ScheduleOptions): ScheduledTask;
+  /**
+   * Schedules the methods of the object that have `@LeasedCron`, and lets those with `@Leased` run: all or none. Gives the
+   * scheduled tasks, started. Inherited methods count, and a method that overrides another with its own decorator or with
+   * none. Throws `ConfigError` for an object without any, for options that cannot work, for the name of a job that is here
+   * already (so also for an object that is registered, or another one of its class), and what node-cron throws for an
+   * expression.
+   */
+  register(instance: object): readonly ScheduledTask[];
   /** What becomes of ticks and runs (`CronEvents`). A listener that fails becomes a warning of the process, and nothing else. */
   on<K extends keyof CronEvents>(event: K, listener: (payload: CronEvents[K][0]) => unknown): void;
   off<K extends keyof CronEvents>(event: K, listener: (payload: CronEvents[K][0]) => unknown): void;
@@ -50,10 +59,11 @@ export interface LeasedCron
 }
 
 /** node-cron whose tasks run under leases of one manager. Throws `ConfigError` for options that cannot work. */
-export function leasedCron(options: LeasedCronOptions): LeasedCron {
+export function leasedCron(options: LeasedCronOptions): LeasedNodeCron {
   const { manager, isOurs } = managerOf(options);
   const events = new CronEmitter();
   const tasks = new Map<string, Task>();
+  const registry = new Registry({ manager, createTask, names: tasks });
   let isClosed = false;
 
   function createTask(expression: string, task: CronTask, taskOptions: ScheduleOptions): ScheduledTask {
@@ -67,7 +77,9 @@ export function leasedCron(options: LeasedCronOptions): LeasedCron {
     const settings = parseScheduleOptions(taskOptions);
     const { name } = settings.job;
     manager.checkOptions(settings.job.lease);
-    if (tasks.has(name)) throw new ConfigError('name', `'${name}' is the name of another task here; each has its own`);
+    if (tasks.has(name) || registry.has(name)) {
+      throw new ConfigError('name', `'${name}' is the name of another task here; each has its own`);
+    }
     const job = new Job({ manager, clock: systemClock, announce: events.announce }, task, settings.job);
     const leased = new Task(job, expression, settings);
     tasks.set(name, leased);
@@ -88,6 +100,7 @@ export function leasedCron(options: LeasedCronOptions): LeasedCron {
     isClosed ||= isOurs;
     const stopped = [...tasks.values()];
     for (const { scheduled } of stopped) void scheduled.stop();
+    const triggered = registry.close(timeoutMs);
     // What was elected in this turn of the event loop begins in it.
     await new Promise((resolve) => setImmediate(resolve));
     const settled = Promise.all(stopped.map(({ job }) => job.settled()));
@@ -96,6 +109,7 @@ export function leasedCron(options: LeasedCronOptions): LeasedCron {
       for (const { job } of stopped) job.cancel();
       await isWithin(settled, timeoutMs);
     }
+    await triggered;
     await closed;
     for (const { scheduled } of stopped) void scheduled.destroy();
   }
@@ -105,6 +119,7 @@ export function leasedCron(options: LeasedCronOptions): LeasedCron {
     manager,
     schedule,
     createTask,
+    register: (instance) => registry.register(instance),
     on: (event, listener) => void events.on(event, listener as never),
     off: (event, listener) => void events.off(event, listener as never),
     validate,

@@ -63,7 +63,6 @@ export interface JobOptions {
 type KeptOptions = Pick<
   TaskOptions,
   | 'timezone'
-  | 'noOverlap'
   | 'maxExecutions'
   | 'maxRandomDelay'
   | 'missedExecutionTolerance'
@@ -72,11 +71,10 @@ type KeptOptions = Pick<
   | 'unref'
 >;
 
-/**
- * node-cron's options, and those of a job. With `noOverlap: true`, which says the same as `overlap: 'skip'`, node-cron tells
- * by itself of runs of this process (`execution:overlap`), without asking the store.
- */
+/** node-cron's options, and those of a job. */
 export interface ScheduleOptions extends JobOptions, Omit<KeptOptions, 'timezone'> {
+  /** node-cron's way to say `overlap: 'skip'`, which is the default. */
+  readonly noOverlap?: true;
   /**
    * `latest`: of the ticks that no process ran (all were down, blocked, or without the store) the newest is run late, within
    * `startingDeadline`. The first start of a new job makes up for nothing. @default 'none'
@@ -252,7 +250,8 @@ export function parseScheduleOptions(options: ScheduleOptions): ScheduleSettings
   }
   const { name, timezone } = job;
   const times = { timezone, maxExecutions, maxRandomDelay, missedExecutionTolerance };
-  const cron = compact({ ...times, noOverlap, suppressMissedWarning, logger, unref });
+  // Without `noOverlap`: for node-cron a tick that is still waited for overlaps as a run does, and it would drop those after it.
+  const cron = compact({ ...times, suppressMissedWarning, logger, unref });
   return { job, catchUp, maxRandomDelayMs, cron: { ...cron, name } };
 }
 

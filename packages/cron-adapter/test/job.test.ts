@@ -2,14 +2,14 @@ import { LeaseLostError } from '@leasehold/core';
 import { FaultyStore } from '@leasehold/core/testing';
 import { describe, expect, test, vi } from 'vitest';
 
-import type { CronEvents, CronRun, LeasedCron } from '../src/index.ts';
+import type { CronEvents, CronRun, LeasedNodeCron } from '../src/index.ts';
 import { Bench, eventsOf, gate, quiet, START_MS, storeBehind } from './support/bench.ts';
 
 const EVERY_SECOND = '* * * * * *';
 const bench = new Bench();
 
-/** What a LeasedCron has said: `<event> <second> <detail>`. */
-function said(cron: LeasedCron): string[] {
+/** What a LeasedNodeCron has said: `<event> <second> <detail>`. */
+function said(cron: LeasedNodeCron): string[] {
   const lines: string[] = [];
   const names = ['skipped', 'waiting', 'started', 'finished', 'lost', 'stillRunning', 'unavailable'] as const;
   for (const name of names) {

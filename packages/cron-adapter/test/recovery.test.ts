@@ -1,7 +1,7 @@
 import { FaultyStore } from '@leasehold/core/testing';
 import { describe, expect, test } from 'vitest';
 
-import type { CronRun, LeasedCron, ScheduleOptions } from '../src/index.ts';
+import type { CronRun, LeasedNodeCron, ScheduleOptions } from '../src/index.ts';
 import { Bench, gate, quiet, START_MS, type Gate } from './support/bench.ts';
 
 const MINUTE = 60_000;
@@ -10,7 +10,7 @@ const options = { name: 'job', timezone: 'UTC', logger: quiet, suppressMissedWar
 
 /** Runs of a job that is scheduled every minute: `<trigger> <minute> <attempt>`. */
 function runsOf(
-  cron: LeasedCron,
+  cron: LeasedNodeCron,
   more: Partial<ScheduleOptions> = {},
   task: (run: CronRun) => unknown = () => {},
 ): string[] {

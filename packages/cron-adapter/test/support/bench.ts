@@ -9,7 +9,7 @@ import {
 import type { Logger, ScheduledTask, TaskContext } from 'node-cron';
 import { afterEach, beforeEach, vi } from 'vitest';
 
-import { leasedCron, type LeasedCron } from '../../src/index.ts';
+import { leasedCron, type LeasedNodeCron } from '../../src/index.ts';
 
 export const START_MS: number = Date.UTC(2026, 0, 15, 3, 0, 0);
 
@@ -17,7 +17,7 @@ export const START_MS: number = Date.UTC(2026, 0, 15, 3, 0, 0);
 export const quiet: Logger = { info() {}, warn() {}, error() {}, debug() {} };
 
 export interface Process {
-  readonly cron: LeasedCron;
+  readonly cron: LeasedNodeCron;
   readonly manager: LeaseManager;
 }
 
