@@ -91,7 +91,7 @@ test('options have both spellings, and reach their destination', () => {
     },
     catchUp: 'latest',
     maxRandomDelayMs: 100,
-    cron: { name: 'nightly', timezone: 'Europe/Berlin', maxRandomDelay: 100, noOverlap: true },
+    cron: { name: 'nightly', timezone: 'Europe/Berlin', maxRandomDelay: 100 },
   });
 });
 

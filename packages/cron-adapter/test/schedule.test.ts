@@ -3,7 +3,7 @@ import { FaultyStore } from '@leasehold/core/testing';
 import { describe, expect, test, vi } from 'vitest';
 
 import type { CronRun } from '../src/index.ts';
-import { Bench, eventsOf, gate, quiet, START_MS } from './support/bench.ts';
+import { Bench, eventsOf, gate, quiet, START_MS, storeBehind } from './support/bench.ts';
 
 const EVERY_SECOND = '* * * * * *';
 const bench = new Bench();
@@ -83,6 +83,18 @@ test('a run longer than the period is never doubled, here or elsewhere', async (
   expect(most).toBe(1);
   expect(ticks).toEqual([1, 5, 9]);
 });
+
+test.each([undefined, true] as const)(
+  'a tick that waits for the store to get there does not cost those after it (noOverlap %s)',
+  async (noOverlap) => {
+    const ticks: number[] = [];
+    const { cron } = bench.process({ store: storeBehind(3000) });
+    const options = { name: 'job', ...(noOverlap === true && { noOverlap }) };
+    cron.schedule(EVERY_SECOND, ({ tick }) => void ticks.push((Number(tick) - START_MS) / 1000), options);
+    await bench.pass(7600);
+    expect(ticks).toEqual([1, 2, 3, 4, 5]);
+  },
+);
 
 test('skips do not count as executions', async () => {
   const [first, second] = [bench.process(), bench.process()];
