@@ -14,6 +14,13 @@ const examples: Readonly<Record<string, readonly (string | RegExp)[]>> = {
     /^the first worker is elected, token \d{16}\nimport 1 by the first worker\nthe first worker steps down\nthe second worker is elected, token \d{16}\nimport 2 by the second worker\n/m,
   ],
   'cron-task.ts': [/^tick \S+\.000Z, fencing token \d{16}\ntick \S+\.000Z, fencing token \d{16}\ntwo ticks have run$/m],
+  'cron-file-task.ts': [
+    /^tick \S+\.000Z, fencing token \d{16}\ntick \S+\.000Z, fencing token \d{16}\ntwo ticks have run$/m,
+  ],
+  'cron-coordinator.ts': [
+    'LeaseholdWarning: leaseCoordinator() elects and nothing more',
+    /^tick \S+\.000Z\n[^]*tick \S+\.000Z\ntwo ticks have run$/m,
+  ],
   'postgres.ts': [
     /^balance 100\nbalance 120\nStaleTokenError: STALE_TOKEN bank\/account:42: fence ledger refused/m,
     'LH002 error: leasehold: UPDATE of a row of public.accounts without a guard of bank/account:42',
