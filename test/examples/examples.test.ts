@@ -21,6 +21,10 @@ const examples: Readonly<Record<string, readonly (string | RegExp)[]>> = {
     'LeaseholdWarning: leaseCoordinator() elects and nothing more',
     /^tick \S+\.000Z\n[^]*tick \S+\.000Z\ntwo ticks have run$/m,
   ],
+  'cron-decorators.ts': [
+    /^stock of Norway$/m,
+    /^sales of Norway, fencing token \d{16}\nsales of Norway, fencing token \d{16}\ntwo sales reports, one stock report$/m,
+  ],
   'postgres.ts': [
     /^balance 100\nbalance 120\nStaleTokenError: STALE_TOKEN bank\/account:42: fence ledger refused/m,
     'LH002 error: leasehold: UPDATE of a row of public.accounts without a guard of bank/account:42',
