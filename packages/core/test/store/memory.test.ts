@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 
 import type { Clock } from '../../src/clock.ts';
+import { MemoryServer } from '../../src/store/memory-server.ts';
 import { MemoryLeaseStore } from '../../src/store/memory.ts';
+import { EMPTY } from '../../src/store/state.ts';
 import type { AcquireRequest } from '../../src/store/store.ts';
 import { ManualClock } from '../../src/testing/manual-clock.ts';
 
@@ -147,6 +149,31 @@ describe('MemoryLeaseStore', () => {
     store.restart({ persistent: false });
     expect(await store.read('reports', call)).toBeNull();
     expect(late.server).toMatchObject({ restarted: true });
+  });
+
+  test('gives back the room of what is forgotten, though nobody asks for it again', () => {
+    const server = new MemoryServer(new ManualClock());
+    const claim = {
+      at: 1,
+      attempt: 1,
+      status: 'done',
+      leaseId: 'a',
+      fencingToken: 1,
+      owner: 'a',
+      previous: null,
+    } as const;
+    const use = (resource: string, nowUs: number, keptUntilUs: number | null): void =>
+      server.decide(resource, nowUs, () => ({
+        state: { ...EMPTY, ticks: new Map([['job', { ...claim, keptUntilUs }]]) },
+        reply: null,
+        messages: [],
+      }));
+    use('kept', 0, null);
+    for (let index = 0; index < 5000; index++) use(`once ${index}`, index, index + 100);
+    expect(server.resources.size).toBeLessThanOrEqual(1001);
+    expect(server.resources.has('kept')).toBe(true);
+    expect(server.state('once 4999', 4999).ticks.size).toBe(1);
+    expect(server.state('once 4999', 5099).ticks.size).toBe(0);
   });
 
   test('edit needs a record', () => {

@@ -57,13 +57,14 @@ export const attemptCases: readonly StoreCase[] = [
     name: 'a claim that was given back is no attempt',
     needs: [],
     async run(context) {
-      for (const tick of await bothKinds(context, 1)) {
-        await attempt(context, tick, 1, 'not-started');
-        await attempt(context, tick, 1, 'failed');
-        const { leaseId } = await context.grant({ tick });
-        await context.cancel(leaseId, { job: tick.job });
-        await attempt(context, tick, 2, 'not-started');
-        await attempt(context, tick, 2, 'failed');
+      for (const tick of await bothKinds(context, 2)) {
+        for (const number of [1, 2, 3]) {
+          const { leaseId } = await context.grant({ tick });
+          await context.cancel(leaseId, { job: tick.job });
+          await attempt(context, tick, number, 'not-started');
+          await attempt(context, tick, number, 'failed');
+          expect((await context.ticks(tick.job))[0]).toMatchObject({ attempt: number, status: 'failed' });
+        }
         await context.refusedTick('already-ran', { tick });
       }
     },

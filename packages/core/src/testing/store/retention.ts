@@ -84,17 +84,17 @@ export const retentionCases: readonly StoreCase[] = [
     name: 'a retention ends no tombstone',
     needs: [],
     async run(context) {
-      const [before, after] = [newLeaseId(), newLeaseId()];
-      const { leaseId } = await context.grant();
-      await context.cancel(before, { tombstoneMs: MINUTE_MS });
-      await context.release(leaseId, { retentionMs: 100 });
+      const buried = newLeaseId();
+      const [before, after] = [context, context.at(`${context.resource} 2`)];
+      const bury = { tombstoneMs: MINUTE_MS, retentionMs: 100 };
+      const { leaseId } = await before.grant();
+      await before.cancel(buried, bury);
+      await before.release(leaseId, { retentionMs: 100 });
+      await after.release((await after.grant()).leaseId, { retentionMs: 100 });
+      await after.cancel(buried, bury);
       await context.pass(200);
-      expect(await context.acquire({ leaseId: before })).toEqual({ kind: 'cancelled' });
-
-      await context.release((await context.grant()).leaseId, { retentionMs: 100 });
-      await context.cancel(after, { tombstoneMs: MINUTE_MS, retentionMs: 100 });
-      await context.pass(200);
-      expect(await context.acquire({ leaseId: after })).toEqual({ kind: 'cancelled' });
+      for (const each of [before, after])
+        expect(await each.acquire({ leaseId: buried })).toEqual({ kind: 'cancelled' });
     },
   },
 ];
