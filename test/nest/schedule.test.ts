@@ -3,18 +3,24 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Leased, LeasedCron, leasedCron, type CronRun, type LeasedNodeCron, type LeasedOptions } from '@leasehold/cron';
-import type { INestApplicationContext, Type } from '@nestjs/common';
+import type { Abstract, INestApplicationContext, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Cron, Interval, ScheduleModule, SchedulerRegistry, Timeout } from '@nestjs/schedule';
 import { describe, expect, inject, test } from 'vitest';
 
 import { uniqueName } from '../support/redis-client.ts';
-import type * as Services from './fixtures/services.ts';
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 // Says what is wrong in the fixture as well.
 await promisify(execFile)(process.execPath, [here('../../node_modules/typescript/bin/tsc'), '-p', here('fixtures')]);
-const services = (await import(/* @vite-ignore */ here('.cache/services.js'))) as typeof Services;
+const services = (await import(/* @vite-ignore */ here('.cache/services.js'))) as Services;
+
+/** What is in fixtures/services.ts, which the compiler of this file would compile in the other mode. */
+interface Services {
+  readonly Fleet: Abstract<unknown>;
+  readonly Payments: Type;
+  readonly Forgotten: Type<{ run(): Promise<void> }>;
+}
 
 interface Run {
   readonly method: string;
