@@ -163,9 +163,9 @@ describe('MemoryLeaseStore', () => {
       previous: null,
     } as const;
     const use = (resource: string, nowUs: number, keptUntilUs: number | null): void =>
-      server.decide(resource, nowUs, () => ({
+      server.decide<void>(resource, nowUs, () => ({
         state: { ...EMPTY, ticks: new Map([['job', { ...claim, keptUntilUs }]]) },
-        reply: null,
+        reply: undefined,
         messages: [],
       }));
     use('kept', 0, null);
