@@ -75,11 +75,22 @@ export class Recovery {
     this.#looking = 'yes';
     const { clock, manager, settings } = this.#job;
     const giveUpAt = clock.monotonicMs() + settings.startingDeadlineMs;
+    let hasWaited = false;
     for (let failures = 0; !stopping.aborted;) {
       try {
         const [last] = await manager.runs(settings.name, { resource: settings.resource });
         if (stopping.aborted) break;
-        if (this.#isAskedAgain()) continue;
+        if (this.#isAskedAgain()) {
+          hasWaited = false;
+          continue;
+        }
+        const settlesInMs = last === undefined || hasWaited ? 0 : this.#settlesInMs(last);
+        if (settlesInMs > 0) {
+          // Once: where every second is a slot there is always one that is too young.
+          hasWaited = true;
+          await pause(clock, settlesInMs, { signal: stopping, ref: false });
+          continue;
+        }
         const tick = last === undefined ? null : this.#dueAfter(last);
         if (tick !== null) this.#pursue(tick, 0);
         break;
@@ -97,6 +108,14 @@ export class Recovery {
     const again = this.#looking === 'again';
     this.#looking = 'yes';
     return again;
+  }
+
+  /** How long until it is certain that no schedule runs the newest slot any more; 0 if it is now, or if there is none. */
+  #settlesInMs(last: TickInfo): number {
+    if (!this.#catchesUp) return 0;
+    const nowMs = this.#job.clock.wallMs();
+    const newest = latestMissed(this.#schedule, { afterMs: Math.max(last.tick.getTime(), nowMs - SETTLING_MS), nowMs });
+    return newest === null ? 0 : newest + SETTLING_MS - nowMs;
   }
 
   #dueAfter(last: TickInfo): number | null {

@@ -1,5 +1,5 @@
 import { FaultyStore } from '@leasehold/core/testing';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 
 import type { CronRun, LeasedNodeCron, ScheduleOptions } from '../src/index.ts';
 import { Bench, gate, quiet, START_MS, type Gate } from './support/bench.ts';
@@ -42,9 +42,11 @@ describe('catchUp', () => {
     const fleet = [bench.process(), bench.process()].map(({ cron }) =>
       runsOf(cron, { catchUp: 'latest', startingDeadline: '5m' }),
     );
-    await bench.pass(1000);
-    // 03:00:00 may still be run by a schedule that is a little late.
-    expect(fleet.flat()).toEqual(['catch-up -1 1']);
+    // It is half a second after 03:00:00, which may still be run by a schedule that is a little late.
+    await bench.pass(400);
+    expect(fleet.flat()).toEqual([]);
+    await bench.pass(600);
+    expect(fleet.flat()).toEqual(['catch-up 0 1']);
     await bench.pass(MINUTE);
     expect(fleet.flat().slice(1)).toEqual(['schedule 1 1']);
   });
@@ -83,6 +85,32 @@ describe('catchUp', () => {
     expect(runs).toEqual(['catch-up 2 1']);
   });
 
+  test('runs the newest also when the store is back right after it could not be asked about', async () => {
+    await ranEarlier([0]);
+    const faulty = new FaultyStore(bench.store.beside());
+    const { cron } = bench.process({ store: faulty, callTimeout: 200 });
+    const seconds: number[] = [];
+    const run = ({ tick }: CronRun): unknown => seconds.push((Number(tick) - START_MS) / 1000);
+    cron.schedule('2,3 * * * * *', run, { ...options, catchUp: 'latest' });
+    await bench.pass(500);
+    faulty.partition();
+    await bench.pass(2250);
+    faulty.heal();
+    await bench.pass(10_000);
+    expect(seconds).toEqual([3]);
+  });
+
+  test('asks the store no more often when every second is a slot', async () => {
+    const { cron, manager } = bench.process();
+    const lease = { resource: 'shared' };
+    await manager.run('shared', { tick: { job: 'job', at: START_MS - 5000 } }, () => {});
+    await using _held = await manager.acquire('shared');
+    const asked = vi.spyOn(manager, 'runs');
+    cron.schedule('* * * * * *', () => {}, { ...options, lease, catchUp: 'latest' });
+    await bench.pass(10_000);
+    expect(asked).toHaveBeenCalledTimes(2);
+  });
+
   test('runs what an event loop that stood still has missed', async () => {
     await ranEarlier([0]);
     const { cron } = bench.process();
@@ -99,7 +127,7 @@ describe('catchUp', () => {
     const [first, second] = [bench.process(), bench.process()];
     const ends = gate();
     const runs = runsOf(first.cron, { catchUp: 'latest' }, () => ends.promise);
-    await bench.pass(100);
+    await bench.pass(600);
     expect(runs).toHaveLength(1);
     const others = runsOf(second.cron, { catchUp: 'latest' });
     await bench.pass(20_000);
