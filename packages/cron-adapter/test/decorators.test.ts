@@ -194,16 +194,22 @@ describe.each(modes)('decorators in %s mode', (mode) => {
     },
   );
 
-  test('shutdown ends the methods with @Leased too', async () => {
+  test('shutdown ends the methods with @Leased too: what runs is cancelled in time, and no call begins a run', async () => {
     const { Paying } = classes(decorators);
     const { cron } = bench.process();
     const paying = new Paying();
     cron.register(paying);
-    const shutdown = cron.shutdown();
-    await bench.pass(10);
+    const running = paying.waitForTheEnd();
+    await bench.pass(0);
+    expect(paying.runs).toBe(1);
+    const shutdown = cron.shutdown(1000);
+    const cancelled = expect(running).rejects.toMatchObject({ code: 'RUN_CANCELLED', reason: 'shutdown' });
+    expect(await paying.pay()).toBeUndefined();
+    await bench.pass(1000);
+    await cancelled;
     await shutdown;
     expect(await paying.pay()).toBeUndefined();
-    expect(paying.runs).toBe(0);
+    expect(paying.runs).toBe(1);
   });
 
   test.each(['LeasedCron', 'Leased'] as const)('plain JavaScript hears what @%s cannot be put on', async (which) => {
