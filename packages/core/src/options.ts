@@ -239,7 +239,7 @@ export function parseOptions<T>(schema: z.ZodType<T>, options: unknown): T {
   const issue = result.error.issues[0] as z.core.$ZodIssue;
   if (issue.code === 'unrecognized_keys') {
     const option = [...issue.path, issue.keys[0] as string].join('.');
-    const known = issue.path.length === 0 && schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
+    const known = knownAt(schema, issue.path);
     throw new ConfigError(option, `is not an option here${known.length > 0 ? `; there are ${known.join(', ')}` : ''}`);
   }
   const option = issue.path.join('.') || 'options';
@@ -248,6 +248,18 @@ export function parseOptions<T>(schema: z.ZodType<T>, options: unknown): T {
     options,
   );
   throw new ConfigError(option, `is ${show(value)}: ${issue.message}`);
+}
+
+/** The options that the schema has there; none if it is no place for options. */
+function knownAt(schema: z.ZodType, path: readonly PropertyKey[]): readonly string[] {
+  let at: unknown = schema;
+  for (const key of [...path, undefined]) {
+    while (at instanceof z.ZodOptional || at instanceof z.ZodDefault) at = at.unwrap();
+    if (!(at instanceof z.ZodObject)) return [];
+    if (key === undefined) return Object.keys(at.shape);
+    at = (at.shape as Readonly<Record<PropertyKey, unknown>>)[key];
+  }
+  return [];
 }
 
 export function parseManagerOptions(options: LeaseManagerOptions): ManagerSettings {

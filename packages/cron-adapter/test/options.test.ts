@@ -22,7 +22,11 @@ const refused: readonly (readonly [option: string, options: object, rule: RegExp
   ['overlap', { name: 'a', overlap: 'replace' }, /'skip' or 'allow'/],
   ['manual', { name: 'a', manual: 'maybe' }, /'lease', 'reject' or 'bypass'/],
   ['lease.resource', { name: 'a', overlap: 'allow', lease: { resource: 'b' } }, /several owners/],
-  ['lease.leese', { name: 'a', lease: { leese: 1 } }, /not an option/],
+  [
+    'lease.leese',
+    { name: 'a', lease: { leese: 1 } },
+    /not an option here; there are resource, ttl, fences, activate, maxHold/,
+  ],
   ['lease.resource', { name: 'a', lease: { resource: '' } }, /empty/],
   ['lease.ttl', { name: 'a', lease: { ttl: '30sec' } }, /not a duration/],
   ['lease.fences', { name: 'a', lease: { fences: 'ledger' } }, /array of fences/],
