@@ -35,7 +35,7 @@ const otherBullmqs = others.map((version) => {
 });
 
 /** Tests that watch the time so closely that nothing else may run beside them. */
-const timed = ['test/e2e/{clock-steps,cron,many-leases,silent-store,waiting}.test.ts', 'test/demo/**/*.test.ts'];
+const timed = ['test/e2e/{clock-steps,many-leases,silent-store,waiting}.test.ts', 'test/demo/**/*.test.ts'];
 
 export default defineConfig({
   test: {

