@@ -10,19 +10,15 @@ const manager = new LeaseManager({ store });
 // Once, before any task is scheduled.
 nodeCron.setRunCoordinator(leaseCoordinator(manager));
 
-let runs = 0;
-const twice = new Promise<void>((resolve) => {
-  nodeCron.schedule(
-    '* * * * * *',
-    ({ date }) => {
-      console.log(`tick ${date.toISOString()}`);
-      if (++runs === 2) resolve();
-    },
-    { name: 'clean-up', timezone: 'UTC', distributed: true, distributedLease: 5000 },
-  );
+const task = nodeCron.schedule('* * * * * *', ({ date }) => console.log(`tick ${date.toISOString()}`), {
+  name: 'clean-up',
+  timezone: 'UTC',
+  distributed: true,
+  distributedLease: 5000,
 });
 
-await twice;
-await nodeCron.shutdown();
+let runs = 0;
+await new Promise<void>((resolve) => task.on('execution:finished', () => void (++runs === 2 && resolve())));
+await task.destroy();
 await manager.close();
 console.log('two ticks have run');
