@@ -11,6 +11,8 @@ export interface Unsettled {
   readonly heldMs: number;
 }
 
+const LOOK_EVERY_MS = 1000;
+
 /** Knows what is under way in a manager, and waits for its end. */
 export class Closer {
   readonly #context: Context;
@@ -18,6 +20,7 @@ export class Closer {
   #obtaining = 0;
   #idle: (() => void) | undefined;
   #ignored: ReadonlySet<Tenure> | undefined;
+  #ignoresFinal = false;
 
   /** `leave` ends the use of the store. */
   constructor(context: Context, leave: () => Promise<void>) {
@@ -45,7 +48,7 @@ export class Closer {
     if (!(await this.#waitIdle(graceMs))) {
       for (const tenure of tenures) tenure.cancel('shutdown');
       this.#sayWhatIsWaitedFor();
-      await this.#waitIdle(abandonAfterMs, enclosing);
+      await this.#waitIdle(abandonAfterMs, enclosing, true);
     }
     const unsettled = this.#unsettled();
     // No more extends: what is left runs out, and its loss is still announced. A body that closes its own manager will
@@ -64,7 +67,9 @@ export class Closer {
   #sayWhatIsWaitedFor(): void {
     const { settings, tenures, clock } = this.#context;
     settings.logger.info({ unsettled: this.#unsettled() }, 'closing: these were told to end and are waited for');
-    const forgotten = [...tenures].filter(({ inBody, releasing }) => !inBody && releasing === undefined);
+    const forgotten = [...tenures].filter(
+      ({ inBody, releasing, final }) => !inBody && !final && releasing === undefined,
+    );
     if (forgotten.length === 0) return;
     const { resource, startedMs } = forgotten[0] as Tenure;
     const others = forgotten.length > 1 ? ` and ${forgotten.length - 1} more` : '';
@@ -95,18 +100,34 @@ export class Closer {
     return enclosing;
   }
 
-  /** Whether nothing was held (but for `ignored`) or being acquired any more within `forMs`. */
-  async #waitIdle(forMs: number, ignored?: ReadonlySet<Tenure>): Promise<boolean> {
+  /**
+   * Whether nothing was held (but for `ignored`) or being acquired any more within `forMs`. With `ignoresFinal` what is not
+   * extended any more is not waited for: it was told to end before, or left behind (`Lease.abandon`), and runs out by itself.
+   */
+  async #waitIdle(forMs: number, ignored?: ReadonlySet<Tenure>, ignoresFinal = false): Promise<boolean> {
     this.#ignored = ignored;
+    this.#ignoresFinal = ignoresFinal;
     if (this.#isIdle()) return true;
+    const { clock } = this.#context;
     const idle = new Promise<void>((resolve) => (this.#idle = resolve));
-    return (await within(this.#context.clock, idle, forMs)) !== TIMED_OUT;
+    const untilMs = clock.monotonicMs() + forMs;
+    for (;;) {
+      const leftMs = Math.max(0, untilMs - clock.monotonicMs());
+      // Nothing tells that a lease was left behind meanwhile.
+      const sliceMs = ignoresFinal ? Math.min(leftMs, LOOK_EVERY_MS) : leftMs;
+      if ((await within(clock, idle, sliceMs)) !== TIMED_OUT || this.#isIdle()) return true;
+      if (sliceMs === leftMs) return false;
+    }
   }
 
   #isIdle(): boolean {
     if (this.#obtaining > 0) return false;
-    for (const tenure of this.#context.tenures) if (this.#ignored?.has(tenure) !== true) return false;
+    for (const tenure of this.#context.tenures) if (!this.#isIgnored(tenure)) return false;
     return true;
+  }
+
+  #isIgnored(tenure: Tenure): boolean {
+    return (this.#ignoresFinal && tenure.final) || this.#ignored?.has(tenure) === true;
   }
 
   /** To be called whenever something has ended. */

@@ -72,6 +72,53 @@ describe('close', () => {
     expect(await ran).toMatchObject({ reason: { code: 'LEASE_LOST' } });
   });
 
+  test('one that was abandoned is not waited for beyond the grace, others are; its lease is not released', async () => {
+    const { clock, other } = bench();
+    const [manager, next] = [other({ ttl: '30s' }), other()];
+    const [abandoned, waited] = [deferred(), deferred()];
+    const left = outcomeOf(
+      manager.run('left', (lease) => {
+        lease.abandon();
+        return abandoned.promise;
+      }),
+    );
+    const ran = manager.run('waited for', () => waited.promise);
+    await clock.advanceAsync(0);
+    let isClosed = false;
+    const closed = manager.close({ grace: 1000 }).finally(() => (isClosed = true));
+    await clock.advanceAsync(5000);
+    expect(isClosed).toBe(false);
+    waited.resolve();
+    await ran;
+    expect((await closed).unsettled).toMatchObject([{ resource: 'left' }]);
+    expect(await next.tryAcquire('left')).toMatchObject({ acquired: false });
+    abandoned.resolve();
+    await left;
+  });
+
+  test('one that is abandoned while it is waited for is waited for no longer', async () => {
+    const { clock, other } = bench();
+    const [manager] = [other({ ttl: '30s' }), other()];
+    const body = deferred();
+    let abandon = (): void => {};
+    const left = outcomeOf(
+      manager.run('left', (lease) => {
+        abandon = () => lease.abandon();
+        return body.promise;
+      }),
+    );
+    await clock.advanceAsync(0);
+    let isClosed = false;
+    const closed = manager.close({ grace: 1000 }).finally(() => (isClosed = true));
+    await clock.advanceAsync(60_000);
+    expect(isClosed).toBe(false);
+    abandon();
+    await clock.advanceAsync(2000);
+    expect((await closed).unsettled).toMatchObject([{ resource: 'left' }]);
+    body.resolve();
+    await left;
+  });
+
   test('the next owner enters right after the release', async () => {
     const clock = new ManualClock();
     const store = new MemoryLeaseStore({ clock });
