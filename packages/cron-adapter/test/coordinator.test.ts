@@ -155,11 +155,12 @@ describe('the lease', () => {
     await coordinator.onComplete(keyOf(0));
   });
 
-  test('keeps a manager that is closed no longer than its ttl', async () => {
+  test('keeps a manager that is closed no longer than its ttl, and does not outlast that', async () => {
     const { manager } = bench.process();
     await leaseCoordinator(manager, { maxHold: '1h' }).shouldRun(keyOf(0), TTL);
     const closed = manager.close({ grace: 1000 });
-    expect(await after(1000 + TTL + 100, closed)).toMatchObject({ unsettled: [] });
+    expect(await after(1000 + TTL + 100, closed)).not.toBe('pending');
+    expect(await stateOf(bench.process().manager)).not.toBe('held');
   });
 });
 
@@ -271,7 +272,11 @@ describe('shouldRun', () => {
 
   test.each(['my job', '', 'ä', 'a'.repeat(129)])('refuses the name %j with the rule', async (name) => {
     const coordinator = leaseCoordinator(bench.process().manager);
-    await expect(coordinator.shouldRun(keyOf(0, name), TTL)).rejects.toThrow(/1 to 128 of A-Z a-z 0-9/);
+    const answer = coordinator.shouldRun(keyOf(0, name), TTL);
+    await expect(answer).rejects.toMatchObject({
+      option: 'name',
+      message: expect.stringContaining('1 to 128 of A-Z a-z 0-9') as string,
+    });
   });
 
   test('takes names with colons', async () => {
