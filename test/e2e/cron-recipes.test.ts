@@ -1,6 +1,6 @@
 import { LeaseManager } from '@leasehold/core';
 import { redisStore } from '@leasehold/core/redis';
-import { leaseCoordinator } from '@leasehold/cron';
+import { leaseCoordinator, leasedTask } from '@leasehold/cron';
 import nodeCron from 'node-cron';
 import { describe, expect, inject, test, vi } from 'vitest';
 
@@ -191,4 +191,23 @@ test('a task that is stopped in its random delay leaves a lease that ends by its
     warned.mockRestore();
     random.mockRestore();
   }
+});
+
+test('a task with a connection of its own opens it at the first call, and closes it', async () => {
+  const prefix = uniqueName('cron');
+  const skipped: string[] = [];
+  const task = leasedTask((run) => run.fencingToken, {
+    name: 'job',
+    connection: url,
+    prefix,
+    ttl: '2s',
+    minHold: '1ms',
+    onSkipped: ({ reason }) => void skipped.push(reason),
+  });
+  expect(await task()).toBeGreaterThan(0);
+  expect(await task.manager.inspect('job')).toMatchObject({ state: 'free', ttlMs: 2000 });
+  await task.close();
+  await expect(task.manager.inspect('job')).rejects.toMatchObject({ code: 'MANAGER_CLOSED' });
+  expect(await task()).toBeUndefined();
+  expect(skipped).toEqual(['stopped']);
 });
