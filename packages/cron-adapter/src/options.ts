@@ -101,7 +101,7 @@ export interface LeasedTaskOptions extends Omit<JobOptions, 'retry'> {
 }
 
 /**
- * Why a call began no run: as `skipped` of a `LeasedCron`, or `no-slot`: it came at no time that `schedule` names, so the
+ * Why a call began no run: as `skipped` of `leasedCron()`, or `no-slot`: it came at no time that `schedule` names, so the
  * other scheduler reads the expression, or the zone, otherwise.
  */
 export type SkippedCall = Omit<CronEvents['skipped'][0], 'reason'> & { readonly reason: SkipReason | 'no-slot' };
