@@ -89,6 +89,29 @@ describe('a queue in PostgreSQL', () => {
     expect(bench.errors).toEqual([]);
   });
 
+  test('leaves alone a delay that somebody else has set', async () => {
+    await using bench = await PostgresBench.start(redisUrl, postgresUrl);
+    const held = await bench.manager().acquire('customer:a');
+    const worker = leased(bench, () => 'done');
+    const jobs = [];
+    for (const jobId of ['changed', 'added again']) {
+      const busy = emitted(worker, 'leaseBusy');
+      jobs.push(await bench.queue.add('job', { key: 'a' }, { jobId }));
+      await busy;
+    }
+    for (const job of jobs) await expect.poll(() => job.getState()).toBe('delayed');
+    await jobs[0]?.changeDelay(60_000);
+    await jobs[1]?.remove();
+    await bench.queue.add('job', { key: 'a' }, { jobId: 'added again', delay: 60_000 });
+    await held.release();
+    await worker.close();
+    for (const job of jobs) {
+      expect(await job.getState()).toBe('delayed');
+      expect((await bench.stored(job)).delay).toBe(60_000);
+    }
+    expect(bench.errors).toEqual([]);
+  });
+
   test('a job whose lease is lost runs again under a later one, without using an attempt', async () => {
     await using bench = await PostgresBench.start(redisUrl, postgresUrl);
     await using redis = await connectRedis(redisUrl);

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LeasedWorker, type LeaseOptions, type SkippedResult } from '@leasehold/bullmq';
-import type { Job } from 'bullmq';
+import { Worker, type Job } from 'bullmq';
 import { describe, expect, inject, test } from 'vitest';
 import { Bench, emitted } from './fixtures/bullmq-setup.ts';
 
@@ -118,6 +118,82 @@ describe('a job that was put back because its resource was busy', () => {
   });
 });
 
+describe('a delay that somebody else has set', () => {
+  const FAR_MS = 60_000;
+
+  /** A job that was put back, by a worker that is told when its resource is free. */
+  async function putBack(bench: Bench) {
+    const held = await bench.manager().acquire('customer:a');
+    const manager = bench.manager();
+    const worker = bench.worker(
+      new LeasedWorker<Data>(bench.name, () => 'ran', { connection: bench.connection, lease: { resource, manager } }),
+    );
+    const drained = emitted(worker, 'drained');
+    const job = await bench.add({ key: 'a' }, { jobId: 'debounced' });
+    await drained;
+    expect(await job.getState()).toBe('delayed');
+    /** The worker has heard that the resource is free, and has made of it what it does. */
+    const heard = async (): Promise<void> => {
+      const free = new Promise<void>((resolve) => manager.once('free', () => resolve()));
+      await held.release();
+      await free;
+      // Last of all it passes the message on, as it has nobody to bring back.
+      const probe = bench.manager();
+      await expect
+        .poll(async () => (await probe.inspect('customer:a'))?.fencingToken)
+        .toBeGreaterThan(held.fencingToken);
+    };
+    return { held, worker, job, heard };
+  }
+
+  const ways: Record<string, (bench: Bench, job: Job<Data>) => Promise<unknown>> = {
+    'by adding the job again': async (bench, job) => {
+      await job.remove();
+      return bench.add({ key: 'a' }, { jobId: 'debounced', delay: FAR_MS });
+    },
+    'by adding the job again for another resource': async (bench, job) => {
+      await job.remove();
+      return bench.add({ key: 'b' }, { jobId: 'debounced', delay: FAR_MS });
+    },
+    'by changing it': (_, job) => job.changeDelay(FAR_MS),
+    'by the backoff of a run elsewhere': async (bench, job) => {
+      const elsewhere = new Worker(bench.name, () => Promise.reject(new Error('once')), {
+        connection: bench.connection,
+        autorun: false,
+        settings: { backoffStrategy: () => FAR_MS },
+      });
+      bench.closing(elsewhere);
+      await job.promote();
+      const its = await elsewhere.getNextJob('elsewhere');
+      Object.assign(its as Job, { opts: { attempts: 2, backoff: { type: 'custom' } } });
+      await (its as Job).moveToFailed(new Error('once'), 'elsewhere');
+    },
+  };
+
+  test.each(Object.keys(ways))('%s is kept when the resource is free', async (way) => {
+    await using bench = new Bench(redisUrl);
+    const { worker, job, heard } = await putBack(bench);
+    if (way.endsWith('elsewhere')) await worker.pause();
+    await ways[way]?.(bench, job);
+    await heard();
+    const now = await bench.stored(job);
+    expect([await now.getState(), now.delay]).toEqual(['delayed', FAR_MS]);
+    expect([bench.failures, bench.errors]).toEqual([[], []]);
+  });
+
+  test.each(Object.keys(ways))('%s is kept when the worker closes', async (way) => {
+    await using bench = new Bench(redisUrl);
+    const { worker, job, held } = await putBack(bench);
+    if (way.endsWith('elsewhere')) await worker.pause();
+    await ways[way]?.(bench, job);
+    await worker.close();
+    const now = await bench.stored(job);
+    expect([await now.getState(), now.delay]).toEqual(['delayed', FAR_MS]);
+    await held.release();
+    expect([bench.failures, bench.errors]).toEqual([[], []]);
+  });
+});
+
 describe('whenBusy', () => {
   async function busyJob(bench: Bench, whenBusy: LeaseOptions['whenBusy']) {
     const held = await bench.manager().acquire('customer:a');
@@ -168,6 +244,24 @@ describe('whenBusy', () => {
     await held.release();
     await completed;
     expect(await bench.stored(job)).toMatchObject({ attemptsMade: 1, attemptsStarted: 1 });
+  });
+
+  test('`hold` ends when the job is cancelled, which fails it', async () => {
+    await using bench = new Bench(redisUrl);
+    const { held, worker } = await busyJob(bench, 'hold');
+    const probe = bench.manager();
+    const failed = emitted(worker, 'failed');
+    const job = await bench.add({ key: 'a' }, { attempts: 1 });
+    await expect.poll(async () => (await probe.inspect('customer:a'))?.waiting).toBe(1);
+    worker.cancelJob(job.id as string, 'not wanted');
+    await failed;
+    expect(await job.getState()).toBe('failed');
+    expect(await bench.stored(job)).toMatchObject({
+      attemptsMade: 1,
+      failedReason: expect.stringMatching(/^RUN_CANCELLED /),
+    });
+    await held.release();
+    expect(bench.errors).toEqual([]);
   });
 
   test('`hold` ends with the worker, for another process', async () => {

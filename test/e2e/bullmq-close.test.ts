@@ -86,13 +86,41 @@ describe('a worker that closes', () => {
     late.open();
   });
 
-  test('waits for nothing when it is forced', async () => {
+  test('waits for nothing when it is forced: who gives up is put back, who does not is left behind, and so is its lease', async () => {
     await using bench = new Bench(redisUrl);
-    const { worker, started, reasons } = oneJob(bench, raise);
+    const ended = new Gate();
+    const { worker, manager, started, reasons } = oneJob(bench, raise, { resource: 'heard' });
+    const deaf = oneJob(bench, () => ended.opened, { resource: 'deaf', manager, ttl: 1000 });
+    const jobs = [await bench.add({}), await bench.add({})];
+    await Promise.all([started, deaf.started]);
+    const from = performance.now();
+    await Promise.all([worker.close(true), deaf.worker.close(true)]);
+    expect(performance.now() - from).toBeLessThan(2000);
+    const shutdown = expect.objectContaining({ code: 'RUN_CANCELLED', reason: 'shutdown' });
+    expect([reasons, deaf.reasons]).toEqual([[shutdown], [shutdown]]);
+    for (const job of jobs) {
+      expect(await job.getState()).toBe('delayed');
+      expect(await bench.stored(job)).toMatchObject({ attemptsMade: 0, attemptsStarted: 1 });
+    }
+    await using free = await manager.tryAcquire('heard');
+    expect(free.acquired).toBe(true);
+    expect(await manager.tryAcquire('deaf')).toMatchObject({ acquired: false, reason: 'held' });
+    // Though its processor goes on.
+    await using next = await manager.acquire('deaf', { wait: '5s' });
+    expect(next.fencingToken).toBeGreaterThan(0);
+    ended.open();
+    expect([bench.failures, bench.errors]).toEqual([[], []]);
+  });
+
+  test('then its manager closes too, also when a processor never ends', async () => {
+    await using bench = new Bench(redisUrl);
+    const never = new Gate();
+    const { worker, manager, started } = oneJob(bench, () => never.opened, { grace: 0, abandonAfter: 50 });
     await bench.add({});
     await started;
-    await worker.close(true);
-    expect(reasons).toEqual([]);
+    await worker.close();
+    expect((await manager.close({ grace: 100 })).unsettled).toMatchObject([{ resource: 'reports' }]);
+    never.open();
   });
 
   test('may be told so twice, and before it is ready', async () => {

@@ -6,6 +6,8 @@ import type { JobRunner } from './runner.ts';
 /** How long BullMQ may take to close once the last job has ended: its store may be out of reach, and it waits for ever. */
 const REST_MS = 5000;
 const LAST_MS = 1000;
+/** How long those that wait may take to be handed on. */
+const HAND_ON_MS = 2000;
 
 /**
  * Ends the jobs of a worker whose `closed`, BullMQ's own close, is under way: nothing new begins. They go on undisturbed for
@@ -28,6 +30,15 @@ export async function windDown(
     part.disconnect?.().catch(() => {});
   }
   await settlesWithin(closed, LAST_MS);
+}
+
+/**
+ * What a worker with a lease for each job does before BullMQ closes, while its connection is there: those that wait for a
+ * resource are brought back for others to wait for; by force, those that run are put back, none of them waited for.
+ */
+export async function leaveJobs(worker: Worker, runner: JobRunner, force: boolean): Promise<void> {
+  if (force) await runner.abandonAll?.(new RunCancelledError(worker.name, 'shutdown'));
+  await settlesWithin(runner.handedOn?.() ?? Promise.resolve(), HAND_ON_MS);
 }
 
 interface Closable {

@@ -1,13 +1,17 @@
 import type { Job } from 'bullmq';
 import type { JobRun } from './job-run.ts';
+import { storedOf } from './stored.ts';
 
 /** How long BullMQ may take to be done with a run, where nobody says when it is. */
 const DONE_AFTER_MS = 1000;
 
+/** Of all workers of the process, by what a job has wherever it is started. */
+const everywhere = new Map<string, Set<JobRun>>();
+
 /**
  * The runs of one worker. A run is live until it has ended; it is in the way of other runs of its job until BullMQ is done
  * with it, which is when BullMQ ends the renewal of its lock: it knows the lock by the job's id alone, so it would end that
- * of another run as well.
+ * of another run as well. It is in the way of those of other workers in the process, too: one job runs once.
  */
 export class LiveRuns {
   readonly #live = new Set<JobRun>();
@@ -34,15 +38,19 @@ export class LiveRuns {
     };
   }
 
-  /** Returns the runs of the same job that are in its way. */
-  enter(run: JobRun): readonly JobRun[] {
+  /**
+   * Returns the runs of the same job that are in its way. Never rejects; a promise only if the queue must be asked whether
+   * what another worker runs is the same job.
+   */
+  enter(run: JobRun): readonly JobRun[] | Promise<readonly JobRun[]> {
     this.#live.add(run);
     const { id } = run.job;
     if (id === undefined) return [];
-    const its = this.#byJob.get(id) ?? new Set();
-    const earlier = [...its];
-    this.#byJob.set(id, its.add(run));
-    return earlier;
+    const earlier = add(this.#byJob, id, run);
+    const alike = add(everywhere, keyOf(run.job), run).filter(
+      (its) => !earlier.includes(its) && its.job.attemptsStarted < run.job.attemptsStarted,
+    );
+    return alike.length === 0 ? earlier : startedAgain(alike).then((copies) => [...earlier, ...copies]);
   }
 
   leave(run: JobRun): void {
@@ -72,10 +80,50 @@ export class LiveRuns {
     for (const run of this.#live) run.cancellation.cancel(reason);
   }
 
+  giveUpAll(): void {
+    for (const run of this.#live) run.patience.giveUp();
+  }
+
   #forget(run: JobRun): void {
     const { id } = run.job;
-    const its = id === undefined ? undefined : this.#byJob.get(id);
-    its?.delete(run);
-    if (id !== undefined && its?.size === 0) this.#byJob.delete(id);
+    if (id === undefined) return;
+    remove(this.#byJob, id, run);
+    remove(everywhere, keyOf(run.job), run);
   }
+}
+
+/** With its time: the id of a job that is gone may be given to another. */
+function keyOf({ queueQualifiedName, id, timestamp }: Job): string {
+  return `${queueQualifiedName} ${timestamp} ${id}`;
+}
+
+/**
+ * Those whose job was started again since, by the word of the queue that they got it from: there may be a queue of the same
+ * name, with jobs of the same ids, on another server. One that does not answer has not said so; the lease is what keeps two
+ * copies apart then.
+ */
+async function startedAgain(runs: readonly JobRun[]): Promise<readonly JobRun[]> {
+  const isAgain = async ({ job }: JobRun): Promise<boolean> => {
+    try {
+      return ((await storedOf(job))?.attemptsStarted ?? 0) > job.attemptsStarted;
+    } catch {
+      return false;
+    }
+  };
+  const again = await Promise.all(runs.map(isAgain));
+  return runs.filter((_, n) => again[n]);
+}
+
+/** Returns what was there before. */
+function add(map: Map<string, Set<JobRun>>, key: string, run: JobRun): readonly JobRun[] {
+  const its = map.get(key) ?? new Set();
+  const before = [...its];
+  map.set(key, its.add(run));
+  return before;
+}
+
+function remove(map: Map<string, Set<JobRun>>, key: string, run: JobRun): void {
+  const its = map.get(key);
+  its?.delete(run);
+  if (its?.size === 0) map.delete(key);
 }

@@ -12,11 +12,14 @@ const LAST_LOOK_MS = 2000;
 // BullMQ's answers for "not delayed (any more)": gone, in another state.
 const NOT_DELAYED: ReadonlySet<unknown> = new Set([-1, -3]);
 
-/** A job as it is woken: BullMQ's own. */
+/** A job as it is woken. */
 export interface Parkable {
   readonly id?: string | undefined;
   /** When it was added, ms since 1970: the oldest is woken first. */
   readonly timestamp: number;
+  /** It has just been put back. */
+  moved(): void;
+  /** Rejects with BullMQ's code for "not delayed" if it does not stand any more as it was put back. */
   promote(): Promise<void>;
 }
 
@@ -184,7 +187,10 @@ export class Parking {
     }
     if (isFull) return NO_SPOT;
     return {
-      moved: (forMs) => (entry.untilMs = performance.now() + forMs),
+      moved: (forMs) => {
+        entry.untilMs = performance.now() + forMs;
+        entry.job.moved();
+      },
       gone: () => {
         this.remove(resource, entry);
         if (entry.woken) this.#wake(resource);
@@ -222,13 +228,30 @@ export class Parking {
   }
 
   async #promote(resource: string, job: Parkable): Promise<void> {
+    const noted = this.#noteToken(resource);
     try {
       await job.promote();
+      await noted;
       this.#lookLater(resource, FIRST_LOOK_MS);
     } catch (error) {
       // It came back by itself; or its queue is out of reach, so that it is for another process to go on.
       if (NOT_DELAYED.has(propertyOf(error, 'code'))) this.#wake(resource);
       else await this.#visit(resource, false);
+    }
+  }
+
+  /**
+   * How far the resource has come before our job gets it: whoever had it since our name was left is not our job come and
+   * gone. Never rejects.
+   */
+  async #noteToken(resource: string): Promise<void> {
+    const row = this.#rows.get(resource);
+    if (row === undefined || row.entries.length === 0) return;
+    try {
+      const info = await this.#manager.inspect(resource);
+      if (info?.state === 'free') row.fencingToken = Math.max(row.fencingToken, info.fencingToken);
+    } catch {
+      // The store is out of reach, or the manager closed; so it will be for the look.
     }
   }
 
@@ -340,7 +363,7 @@ export class Lot {
   }
 
   /** It has come back, whoever brought it. */
-  arrived(job: Parkable): void {
+  arrived(job: Pick<Parkable, 'id'>): void {
     this.#jobs.get(job.id ?? '')?.remove();
   }
 

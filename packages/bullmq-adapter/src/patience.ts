@@ -8,6 +8,8 @@ export class Patience {
   #signal: AbortSignal | undefined;
   #timer: NodeJS.Timeout | undefined;
   #giveUp: () => void = () => {};
+  #hasBegun = false;
+  #isOver = false;
   readonly #aborted = (): void => {
     this.#timer = setTimeout(() => this.#giveUp(), this.#afterMs);
   };
@@ -18,16 +20,24 @@ export class Patience {
   }
 
   begin(signal: AbortSignal): void {
+    this.#hasBegun = true;
+    if (this.#isOver) this.#giveUp();
     if (this.#afterMs > MAX_TIMER_MS) return;
     this.#signal = signal;
     if (signal.aborted) this.#aborted();
     else signal.addEventListener('abort', this.#aborted);
   }
 
+  /** Whatever time is left, there is none from now on; a body that has not begun is waited for until it does. */
+  giveUp(): void {
+    this.#isOver = true;
+    if (this.#hasBegun) this.#giveUp();
+  }
+
   /** What the work comes to; what it comes to after it was abandoned is dropped. */
   async with<T>(work: Promise<T>): Promise<T | typeof ABANDONED> {
-    if (this.#afterMs > MAX_TIMER_MS) return work;
     const abandoned = new Promise<typeof ABANDONED>((resolve) => (this.#giveUp = () => resolve(ABANDONED)));
+    if (this.#hasBegun && this.#isOver) this.#giveUp();
     return Promise.race([work, abandoned]);
   }
 

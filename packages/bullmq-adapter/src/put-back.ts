@@ -57,11 +57,17 @@ export type MoveResult = 'moved' | 'not-ours' | 'unknown' | 'failed';
 
 /**
  * Gives the job back to its queue without using an attempt. A worker that closes (`closing` is aborted) brings it back at
- * once, for another one, and does not wait for ever.
+ * once, for another one, and does not wait for ever; unless `mayPromote` says that this one could still fetch it.
  *
  * `moveToWait` would put the job in front of all others, and a rate limit would stop the whole queue.
  */
-export async function moveBack(job: Job, token: string, forMs: number, closing?: AbortSignal): Promise<MoveResult> {
+export async function moveBack(
+  job: Job,
+  token: string,
+  forMs: number,
+  closing?: AbortSignal,
+  mayPromote: () => boolean = () => true,
+): Promise<MoveResult> {
   for (let tries = 0; ; tries++) {
     try {
       const moving = job.moveToDelayed(Date.now() + forMs, token);
@@ -75,7 +81,7 @@ export async function moveBack(job: Job, token: string, forMs: number, closing?:
       await pause(pauseMs, closing);
     }
   }
-  if (closing?.aborted === true) {
+  if (closing?.aborted === true && mayPromote()) {
     await settlesWithin(job.promote(), CLOSING_PATIENCE_MS);
   }
   return 'moved';

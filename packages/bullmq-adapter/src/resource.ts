@@ -1,6 +1,7 @@
 import { checkResourceName, ConfigError, type LeaseholdError } from '@leasehold/core';
 import { UnrecoverableError, type Job } from 'bullmq';
 import type { ResourceOption } from './options.ts';
+import { withoutOrders } from './thrown.ts';
 
 // What a template makes of a value that is not there. As words of their own, so that `nullable` is a name like any other.
 const LEFTOVER = /(?<![\p{L}\p{N}])(?:undefined|null|NaN)(?![\p{L}\p{N}])|\[object [^\]]*\]/u;
@@ -24,11 +25,11 @@ export function checkResource(option: string, name: unknown): asserts name is st
 
 /**
  * The resource of this job; null for none. Throws `UnrecoverableError` for what cannot be a name, because the next try
- * would come to the same; what the job's own function throws passes.
+ * would come to the same; what the job's own function throws passes, unless it is an order to BullMQ.
  */
 export function resourceOf(option: ResourceOption, job: Job): string | null {
   if (typeof option === 'string') return option;
-  const name: unknown = option(job);
+  const name = nameOf(option, job);
   if (name === null) return null;
   try {
     checkResource('lease.resource', name);
@@ -36,6 +37,14 @@ export function resourceOf(option: ResourceOption, job: Job): string | null {
     throw unrecoverable(error as ConfigError);
   }
   return name;
+}
+
+function nameOf(option: Exclude<ResourceOption, string>, job: Job): unknown {
+  try {
+    return option(job);
+  } catch (error) {
+    throw withoutOrders(error, 'was thrown by the function `resource`');
+  }
 }
 
 /** BullMQ keeps only the message of a failure, and that of ours stands alone. */

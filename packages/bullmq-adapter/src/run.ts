@@ -16,13 +16,14 @@ import { LiveRuns } from './live-runs.ts';
 import { LiveWaiter, type Wait } from './live-waiter.ts';
 import { Losses } from './losses.ts';
 import type { LeasedJob, LeaseSettings, SkippedResult } from './options.ts';
+import { ParkedJob } from './parked-job.ts';
 import { Parking, type Lot, type Question, type Spot } from './parking.ts';
 import { ABANDONED } from './patience.ts';
-import { pause } from './pause.ts';
+import { pause, settlesWithin } from './pause.ts';
 import { busyDelayMs, delayMs, moveBack } from './put-back.ts';
 import { resourceOf, unrecoverable } from './resource.ts';
 import type { Body, JobRunner, RunObserver } from './runner.ts';
-import { asError, causesOf, codeOf, isControlError, propertyOf } from './thrown.ts';
+import { asError, causesOf, codeOf, isControlError, propertyOf, withoutOrders } from './thrown.ts';
 
 /** For how long a job keeps its slot while the lease store does not answer. */
 const STORE_PATIENCE_MS = 30_000;
@@ -30,6 +31,8 @@ const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 2000;
 /** How long a job rests that could not run through no fault of its own. */
 const OUTAGE_DELAY_MS = 5000;
+/** How long BullMQ may take to hear of all jobs, when no processor is waited for. */
+const FORCED_MS = 5000;
 /** How many jobs a closing worker brings back for others to wait for. */
 const MOST_HANDED_ON = 1000;
 
@@ -50,6 +53,9 @@ export class Runs implements JobRunner {
   readonly #losses = new Losses();
   readonly #waiter = new LiveWaiter();
   readonly #lot: Lot | undefined;
+  #isForced = false;
+  /** Settled when those that wait have been brought back for others, which begins when the worker closes. */
+  #handedOn: Promise<void> = Promise.resolve();
 
   /** `closing` aborts when no time is to be spent on waiting any more. */
   constructor(manager: LeaseManager, settings: LeaseSettings, observer: RunObserver, closing: AbortSignal) {
@@ -62,7 +68,9 @@ export class Runs implements JobRunner {
     if (settings.whenBusy !== 'delay') return;
     const lot = Parking.of(manager).open();
     this.#lot = lot;
-    closing.addEventListener('abort', () => void lot.close(MOST_HANDED_ON));
+    closing.addEventListener('abort', () => {
+      this.#handedOn = lot.close(MOST_HANDED_ON);
+    });
   }
 
   get live(): number {
@@ -81,6 +89,18 @@ export class Runs implements JobRunner {
     this.#live.cancelAll(reason);
   }
 
+  async abandonAll(reason: Error): Promise<void> {
+    this.#isForced = true;
+    this.cancelAll(reason);
+    if (await settlesWithin(this.idle(), 0)) return;
+    this.#live.giveUpAll();
+    await settlesWithin(this.idle(), FORCED_MS);
+  }
+
+  handedOn(): Promise<void> {
+    return this.#handedOn;
+  }
+
   lockRenewalFailed(jobIds: readonly string[]): void {
     for (const id of jobIds) {
       for (const run of this.#live.of(id)) run.disown(new Error(`BullMQ could not renew its lock of job ${id}`));
@@ -94,9 +114,10 @@ export class Runs implements JobRunner {
    */
   async run<R>(job: Job, token: string, outer: AbortSignal | undefined, body: Body<R>): Promise<R> {
     const run = new JobRun(job, token, outer, body, this.#settings.abandonAfterMs);
-    const earlier = this.#live.enter(run);
+    const copies = this.#live.enter(run);
     this.#lot?.arrived(job);
     try {
+      const earlier = copies instanceof Promise ? await copies : copies;
       const value = await (earlier.length > 0 ? this.#refuseCopy(run, earlier) : this.#settle(run));
       if (await run.isDisowned(this.#closing)) throw new DelayedError();
       return value;
@@ -130,6 +151,7 @@ export class Runs implements JobRunner {
       const { signal } = run.cancellation;
       const leftMs = patientUntilMs - performance.now();
       if (leftMs > 0) await pause(Math.min(pauseMs, leftMs) * (0.75 + Math.random() / 4), signal, this.#closing);
+      if (this.#wasCancelled(run)) throw new RunCancelledError(String(resource), 'caller', undefined, signal.reason);
       if (leftMs <= 0 || signal.aborted || this.#closing.aborted) {
         this.#trouble(outcome.again);
         return this.#putBack(run, { putBack: outcome.again, forMs: OUTAGE_DELAY_MS });
@@ -138,7 +160,7 @@ export class Runs implements JobRunner {
   }
 
   async #putBack(run: JobRun, { putBack, forMs, spot }: Extract<Outcome<never>, { putBack: unknown }>): Promise<never> {
-    const result = await moveBack(run.job, run.token, forMs, this.#closing);
+    const result = await moveBack(run.job, run.token, forMs, this.#closing, () => !this.#isForced);
     if (spot !== undefined) {
       if (result === 'moved') spot.moved(forMs);
       else spot.gone();
@@ -162,7 +184,7 @@ export class Runs implements JobRunner {
       }
     } catch (error) {
       if (run.signal !== undefined) return this.#ended(run, error);
-      return this.#notStarted(run.job, error);
+      return this.#notStarted(run, error);
     } finally {
       question?.over();
     }
@@ -230,17 +252,20 @@ export class Runs implements JobRunner {
   }
 
   #busy(job: Job, resource: string, refusal: Refusal, question: Question | undefined): Outcome<never> {
-    const { holder, remainingMs } = refusal;
+    const { holder } = refusal;
+    const remainingMs = Math.ceil(refusal.remainingMs);
     this.#observer.busy(job, holder, remainingMs, resource);
     if (this.#settings.whenBusy === 'skip') return { value: { skipped: 'busy', resource } };
     // No tick was claimed, so none was refused.
     const busy = new ResourceBusyError(resource, { reason: refusal.reason as BusyReason, holder, remainingMs });
     if (this.#settings.whenBusy === 'fail') throw busy;
-    return { putBack: busy, forMs: busyDelayMs(job, remainingMs), spot: question?.refused(job, holder?.fencingToken) };
+    const spot = question?.refused(new ParkedJob(job), holder?.fencingToken);
+    return { putBack: busy, forMs: busyDelayMs(job, remainingMs), spot };
   }
 
   /** What an acquisition that came to nothing means for the job; throws what is to be recorded as its failure. */
-  #notStarted(job: Job, error: unknown): Outcome<never> {
+  #notStarted(run: JobRun, error: unknown): Outcome<never> {
+    const { job } = run;
     switch (codeOf(error)) {
       case 'STORE_UNAVAILABLE':
         return { again: error };
@@ -253,16 +278,25 @@ export class Runs implements JobRunner {
       case 'LEASE_LOST':
         this.#trouble(error);
         return { putBack: error, forMs: Math.max(1000, delayMs(job, Infinity)) };
+      case 'RUN_CANCELLED':
+        if (this.#wasCancelled(run)) throw error;
+        break;
       case 'MANAGER_CLOSED':
       case 'STORE_AUTH':
       case 'STORE_VERSION':
-      case 'RUN_CANCELLED':
         break;
       default:
-        throw error;
+        // Nobody has moved it.
+        throw withoutOrders(error, 'was thrown before the job began');
     }
     this.#trouble(error);
     return { putBack: error, forMs: OUTAGE_DELAY_MS };
+  }
+
+  /** Somebody cancelled the job itself (`worker.cancelJob`): it fails, as it does when its processor hears of it. */
+  #wasCancelled({ cancellation, isInDoubt }: JobRun): boolean {
+    const { aborted, reason } = cancellation.signal;
+    return aborted && !isInDoubt && !isShutdown(reason);
   }
 
   /** What an error of a run that had begun means for the job; throws what is to be recorded as its failure. */
@@ -272,9 +306,7 @@ export class Runs implements JobRunner {
     this.#losses.forget(run.job);
     if (isControlError(error)) throw error;
     // A process that goes away is no failure of the job, whatever its processor makes of it.
-    const reason: unknown = run.signal?.reason;
-    const isShutdown = codeOf(reason) === 'RUN_CANCELLED' && propertyOf(reason, 'reason') === 'shutdown';
-    if (isShutdown) return { putBack: error, forMs: delayMs(run.job, Infinity) };
+    if (isShutdown(run.signal?.reason)) return { putBack: error, forMs: delayMs(run.job, Infinity) };
     throw error;
   }
 
@@ -312,6 +344,10 @@ export class Runs implements JobRunner {
     if (code === 'RUN_CANCELLED' || (code === 'MANAGER_CLOSED' && this.#closing.aborted)) return;
     this.#observer.troubled(error as LeaseholdError);
   }
+}
+
+function isShutdown(reason: unknown): boolean {
+  return codeOf(reason) === 'RUN_CANCELLED' && propertyOf(reason, 'reason') === 'shutdown';
 }
 
 /** Not enumerable: a job's own properties are what BullMQ serialises and people log. */

@@ -33,6 +33,13 @@ export interface JobRunner {
   lockRenewalFailed(jobIds: readonly string[]): void;
   /** Aborts every live run with this. */
   cancelAll(reason: Error): void;
+  /**
+   * The same for a worker that closes by force: what has not given up by the next turn of the event loop is left behind, as
+   * after `abandonAfter`. Resolves when BullMQ has been told of all, or does not answer. Never rejects.
+   */
+  abandonAll?(reason: Error): Promise<void>;
+  /** Resolves when the jobs that wait for a resource have been handed on, which begins when the worker closes. Never rejects. */
+  handedOn?(): Promise<void>;
   /** How many runs have begun and not yet ended; one whose slot was given back has ended. */
   readonly live: number;
   /** Resolves when no run is live. */

@@ -99,7 +99,9 @@ export class TermRun<R> implements Seat {
     if (isControlError(error)) throw error;
     // The end of a term is no failure of the job, whatever its processor makes of it.
     const { end } = this.#term;
-    if (end !== undefined && this.#signal.reason === end) return this.#handBack(error);
+    const why: unknown = this.#signal.reason;
+    // A worker that was paused lets its jobs go on; then they hear of what ends the lease.
+    if (end !== undefined && (why === end || why === this.#lease.signal.reason)) return this.#handBack(error);
     throw error;
   }
 

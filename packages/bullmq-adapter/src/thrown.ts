@@ -59,6 +59,17 @@ export function isControlError(thrown: unknown): boolean {
 }
 
 /**
+ * Of what was thrown by other code than the processor: in BullMQ's control errors nobody has moved the job, so that BullMQ
+ * would leave it active. They become an error that says so; everything else passes.
+ */
+export function withoutOrders(thrown: unknown, whence: string): unknown {
+  const name = propertyOf(thrown, 'name');
+  if (!isControlError(thrown) || name === 'UnrecoverableError') return thrown;
+  const what = typeof name === 'string' ? name : 'a rate limit';
+  return new Error(`${what} ${whence}: only a processor can tell BullMQ what to do with a job`, { cause: thrown });
+}
+
+/**
  * What BullMQ can be given as a failure: what was thrown if BullMQ can read it, else an error that says what it was. BullMQ
  * would record the failure "null" for a text, and break with the job still active for `undefined`.
  */

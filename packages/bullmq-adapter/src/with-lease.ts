@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { ConfigError, type LeaseManager } from '@leasehold/core';
 import type { Job, Worker, WorkerOptions } from 'bullmq';
 import type { Candidate } from './candidate.ts';
-import { windDown } from './closing.ts';
+import { leaveJobs, windDown } from './closing.ts';
 import { shareManager } from './default-manager.ts';
 import { forgetDrained, isBetweenConnections, type Engine } from './engine.ts';
 import {
@@ -56,6 +56,8 @@ export function withLease<Base extends WorkerClass>(
     readonly #runner: JobRunner;
     readonly #isSandboxed: boolean;
     readonly #graceMs: number;
+    /** Aborted when it begins to close. */
+    readonly #closing = new AbortController();
     /** With scope `worker`: what decides when BullMQ runs. */
     readonly #candidate: Candidate | undefined;
     readonly #leaveManager: (force: boolean) => Promise<void>;
@@ -78,14 +80,13 @@ export function withLease<Base extends WorkerClass>(
 
       this.#isSandboxed = typeof processor !== 'function';
       this.#graceMs = settings.graceMs;
-      const closing = new AbortController();
       // One for each job that is being put back.
-      setMaxListeners(0, closing.signal);
-      this.on('closing', () => closing.abort());
+      setMaxListeners(0, this.#closing.signal);
+      this.on('closing', () => this.#closing.abort());
       this.#leaveManager = shared?.join() ?? (() => Promise.resolve());
       const observer = new TracedEvents(this);
       if (isJobScope) {
-        this.#runner = new Runs(manager, settings, observer, closing.signal);
+        this.#runner = new Runs(manager, settings, observer, this.#closing.signal);
       } else {
         const scope = new WorkerScope(manager, settings, observer, this.#engine());
         this.#runner = scope;
@@ -148,8 +149,8 @@ export function withLease<Base extends WorkerClass>(
      * waits until they have settled or were abandoned. What gives up because of it goes back to its queue, for another
      * worker at once, without using an attempt; what returns is completed. Leases are released, and if the manager is the
      * worker's own, it is closed as well; one that was given stays open. Comes to an end also while BullMQ's store is out of
-     * reach, within about 10 s of the last job. Forced it is BullMQ's: it waits for no job. Called again it gives the first
-     * answer.
+     * reach, within about 10 s of the last job. Forced it waits for no job: those that do not give up as soon as they are aborted are
+     * left behind, as after `abandonAfter`. Called again it gives the first answer.
      */
     override close(force = false): Promise<void> {
       return (this.#closed ??= this.#close(force));
@@ -177,11 +178,19 @@ export function withLease<Base extends WorkerClass>(
       try {
         // With scope `worker` the jobs are ended, and the lease is given back, before BullMQ hears of it.
         if (this.#candidate !== undefined) await this.#candidate.close(force);
+        else await this.#leaveJobs(force);
         if (force) await close();
         else await windDown(this, this.#runner, this.#candidate === undefined ? this.#graceMs : 0, close());
       } finally {
         await this.#leaveManager(force);
       }
+    }
+
+    #leaveJobs(force: boolean): Promise<void> {
+      // Or BullMQ would fetch again what has just been put back. Its pause would tell everybody that the worker is paused.
+      this.paused = true;
+      this.#closing.abort();
+      return leaveJobs(this, this.#runner, force);
     }
   } as unknown as LeasedWorkerClass<InstanceType<Base>>;
 }

@@ -44,9 +44,10 @@ export class WorkerScope implements JobRunner {
 
   async run<R>(job: Job, token: string, outer: AbortSignal | undefined, body: Body<R>): Promise<R> {
     const run = new JobRun(job, token, outer, body, this.#settings.abandonAfterMs, this.#cancelledAs);
-    const earlier = this.#live.enter(run);
+    const copies = this.#live.enter(run);
     const { closing } = this.candidate;
     try {
+      const earlier = copies instanceof Promise ? await copies : copies;
       const value = await this.#runUnderTerm(run, earlier);
       if (await run.isDisowned(closing)) throw new DelayedError();
       return value;
@@ -102,6 +103,7 @@ export class WorkerScope implements JobRunner {
       term.leave(seat);
     }
   }
+
   #cancelled(cause?: Error): RunCancelledError {
     const { term } = this.candidate;
     return new RunCancelledError(this.#settings.resource as string, 'caller', term?.lease.fencingToken, cause);

@@ -9,6 +9,8 @@ export interface FakeJob extends Job {
   promoted: number;
   /** Whether BullMQ's lock of it is in other hands. */
   isTaken: boolean;
+  /** What others have made of it in its queue since; null if they have removed it. */
+  others: Partial<Pick<Job, 'timestamp' | 'attemptsStarted' | 'delay'>> | null;
 }
 
 /** As much of a job as the adapter uses. */
@@ -28,18 +30,23 @@ export function fakeJob(
     attemptsMade: 0,
     delays: [] as number[],
     refusals: [] as Error[],
+    delay: 0,
     promoted: 0,
     isTaken: false,
+    others: {} as FakeJob['others'],
+    constructor: { fromId: async () => (job.others === null ? undefined : { ...job, ...job.others }) },
     async moveToDelayed(timestamp: number, token?: string) {
       if (token !== 'lock') throw new Error('not with the lock of the job');
       const refusal = job.refusals.shift();
       if (refusal !== undefined) throw refusal;
       if (job.isTaken) throw bullError(-6);
-      job.delays.push(timestamp - Date.now());
+      job.delay = timestamp - Date.now();
+      job.delays.push(job.delay);
     },
     async promote() {
       if (job.delays.length === 0) throw bullError(-3);
       job.promoted++;
+      job.delay = 0;
     },
     async extendLock(token: string) {
       return token === 'lock' && !job.isTaken ? 1 : 0;

@@ -84,6 +84,33 @@ describe('a second copy of a job', () => {
     await expect(run(() => expect.unreachable())).rejects.toBeInstanceOf(DelayedError);
   });
 
+  it('never runs in another worker of the process either', async () => {
+    const [one, two] = [setUp({ resource: () => null }), setUp({ resource: () => null })];
+    const [first, second] = [fakeJob({ id: 'twice' }), fakeJob({ id: 'twice', attemptsStarted: 2 })];
+    const ended = one.run(first, aborted);
+    await settle();
+    first.isTaken = true;
+    first.others = { attemptsStarted: 2 };
+    await expect(two.run(second, () => expect.unreachable())).rejects.toBeInstanceOf(DelayedError);
+    expect(second.delays).toHaveLength(1);
+    await expect(ended).rejects.toBeInstanceOf(DelayedError);
+    await expect(two.run(fakeJob({ id: 'twice', attemptsStarted: 3 }), () => 'third')).resolves.toBe('third');
+  });
+
+  it('is not what a queue of the same name on another server has under the same id', async () => {
+    const [one, two] = [setUp(), setUp()];
+    const [first, second] = [fakeJob({ id: 'alike' }), fakeJob({ id: 'alike', attemptsStarted: 2 })];
+    let finish = (): void => {};
+    const ended = one.run(first, async (signal) => {
+      await new Promise<void>((resolve) => (finish = resolve));
+      return signal.aborted;
+    });
+    await settle();
+    await expect(two.run(second, () => 'second')).resolves.toBe('second');
+    finish();
+    expect(await ended).toBe(false);
+  });
+
   it('is none of a job without a lease either', async () => {
     const { run } = setUp({ resource: () => null });
     const first = fakeJob();
@@ -157,17 +184,31 @@ describe('when the resource is busy', () => {
       expect(heard).toEqual(['acquired true', 'acquired true', 'acquired true']);
     });
 
-    it('is put back when it is cancelled', async () => {
+    it('fails when it is cancelled, as it does once it has begun', async () => {
       const { run, manager } = setUp({ whenBusy: 'hold' });
       await using _ = await manager.acquire('reports');
       const outer = new AbortController();
       const job = fakeJob();
       const ended = run(job, () => expect.unreachable(), outer.signal);
       await settle();
-      outer.abort();
+      outer.abort('not wanted');
+      await expect(ended).rejects.toMatchObject({
+        code: 'RUN_CANCELLED',
+        reason: 'caller',
+        cause: { message: 'the job was cancelled: not wanted' },
+      });
+      expect(job.delays).toEqual([]);
+    });
+
+    it('is put back when BullMQ could not renew its lock', async () => {
+      const { run, runs, manager } = setUp({ whenBusy: 'hold' });
+      await using _ = await manager.acquire('reports');
+      const job = fakeJob();
+      const ended = run(job, () => expect.unreachable());
+      await settle();
+      runs.lockRenewalFailed(['1']);
       await expect(ended).rejects.toBeInstanceOf(DelayedError);
       expect(job.delays).toHaveLength(1);
-      expect(job.promoted).toBe(0);
     });
 
     it('is put back, for another worker at once, when its worker closes; one that has begun is not touched', async () => {
@@ -308,6 +349,26 @@ describe('a processor that ignores its signal', () => {
     runs.lockRenewalFailed(['1']);
     await expect(ended).rejects.toBeInstanceOf(DelayedError);
     await expect(run(fakeJob(), () => 'second')).resolves.toBe('second');
+  });
+
+  it('loses its slot at once when the worker closes by force; one that has not begun never does', async () => {
+    const { run, runs, manager, closing, heard } = setUp({ whenBusy: 'hold' });
+    const [job, waiting] = [fakeJob({ id: 'a' }), fakeJob({ id: 'b' })];
+    const ended = expect(run(job, never)).rejects.toBeInstanceOf(DelayedError);
+    await settle();
+    const behind = expect(run(waiting, () => expect.unreachable())).rejects.toBeInstanceOf(DelayedError);
+    await settle();
+    const { fencingToken } = leaseOf(job);
+    closing.abort();
+    await runs.abandonAll(new RunCancelledError('jobs', 'shutdown'));
+    expect(runs.live).toBe(0);
+    await Promise.all([ended, behind]);
+    expect([job.delays.length, waiting.delays.length]).toEqual([1, 1]);
+    // The worker may still fetch, so it is not for now.
+    expect(job.promoted).toBe(0);
+    expect(heard).toEqual(['acquired true', expect.stringMatching(/^abandoned .*shutdown/)]);
+    await expect.poll(async () => (await manager.inspect('reports'))?.state, { timeout: 3000 }).toBe('expired');
+    expect(await manager.inspect('reports')).toMatchObject({ fencingToken });
   });
 
   it('that settles in time is waited for', async () => {

@@ -21,6 +21,8 @@ class Job {
     this.#log = log;
   }
 
+  moved(): void {}
+
   async promote(): Promise<void> {
     const refusal = this.refusals.shift();
     if (refusal !== undefined) throw refusal;
@@ -362,6 +364,24 @@ describe('a job that was brought back and taken by another process', () => {
     await released(mine);
     expect(log).toEqual(['a', 'b']);
     expect(one.store.calls.read).toBe(read);
+  });
+});
+
+describe('a job that was brought back while its process had not heard of the last holders', () => {
+  it('is not taken for one that has come and gone', async () => {
+    const { log, process, job, holder } = world();
+    const lease = await holder.acquire(RESOURCE);
+    const [one, two] = [process(), process()];
+    await parked(one, job('one', 1));
+    await parked(two, job('two a', 2));
+    await parked(two, job('two b', 3));
+    await released(lease);
+    const mine = await one.manager.acquire(RESOURCE);
+    one.lot.begins(RESOURCE);
+    await settle();
+    await released(mine);
+    await expect.poll(async () => two.store.calls.read).toBeGreaterThan(4);
+    expect(log).toEqual(['one', 'two a']);
   });
 });
 

@@ -1,7 +1,8 @@
 import { LeaseholdError } from '@leasehold/core';
-import { UnrecoverableError } from 'bullmq';
+import { DelayedError, RateLimitError, UnrecoverableError, WaitingChildrenError, WaitingError } from 'bullmq';
 import { describe, expect, it } from 'vitest';
 import { checkResource, resourceOf } from '../src/resource.ts';
+import { isControlError } from '../src/thrown.ts';
 import { fakeJob } from './fake-job.ts';
 
 describe('checkResource', () => {
@@ -52,8 +53,26 @@ describe('resourceOf', () => {
   it('fails a job in the usual way when the function throws', () => {
     const failure = failureOf(() => resourceOf((job) => job.data.customer.id, fakeJob()));
     expect(failure).toBeInstanceOf(TypeError);
+    const forGood = new UnrecoverableError('no such customer');
+    expect(failureOf(() => resourceOf(() => raise(forGood), fakeJob()))).toBe(forGood);
+  });
+
+  it.each([
+    new DelayedError(),
+    new WaitingError(),
+    new WaitingChildrenError(),
+    new RateLimitError(),
+    new Error('bullmq:rateLimitExceeded'),
+  ])('fails a job also when the function throws an order to BullMQ: $name', (order) => {
+    const failure = failureOf(() => resourceOf(() => raise(order), fakeJob()));
+    expect(isControlError(failure)).toBe(false);
+    expect(failure).toMatchObject({ message: expect.stringContaining('`resource`'), cause: order });
   });
 });
+
+function raise(error: unknown): never {
+  throw error;
+}
 
 function failureOf(call: () => unknown): Error {
   try {

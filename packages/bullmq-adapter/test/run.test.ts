@@ -70,6 +70,13 @@ describe('a run', () => {
     expect(heard).toEqual(['busy true']);
   });
 
+  it('says for how many whole milliseconds it is busy', async () => {
+    const { run, manager } = setUp({ whenBusy: 'fail' });
+    await using _ = await manager.acquire('reports');
+    const failure = await run(fakeJob(), () => 1).catch((error: unknown) => error as { remainingMs: number });
+    expect((failure as { remainingMs: number }).remainingMs % 1).toBe(0);
+  });
+
   it('says why when it is busy and BullMQ cannot put it back', async () => {
     const { run, manager } = setUp();
     await using _ = await manager.acquire('reports');
@@ -276,7 +283,7 @@ describe('when there is no lease to be had', () => {
     expect(heard).toEqual(['troubled STORE_UNAVAILABLE']);
   });
 
-  it('puts the job back when it is cancelled meanwhile', async () => {
+  it('fails the job when it is cancelled meanwhile', async () => {
     const { run, store } = setUp();
     store.partition();
     const first = store.next('acquire', 'settled');
@@ -285,7 +292,8 @@ describe('when there is no lease to be had', () => {
     const ended = run(job, () => 'done', outer.signal);
     await first;
     outer.abort();
-    await expect(ended).rejects.toBeInstanceOf(DelayedError);
+    await expect(ended).rejects.toMatchObject({ code: 'RUN_CANCELLED', reason: 'caller', resource: 'reports' });
+    expect(job.delays).toEqual([]);
   });
 
   it('puts the job back when the manager is closed', async () => {

@@ -130,6 +130,26 @@ describe('what its user does', () => {
     expect(first.candidate.isStanding).toBe(false);
   });
 
+  it('paused, its jobs hear when the lease is revoked, so that one can be ended that would go on for ever', async () => {
+    const town = new Town();
+    const [first, second] = [town.worker({ abandonAfter: 20 }), town.worker()];
+    await first.elected();
+    void second.candidate.start();
+    const quick = await first.begin('1', async (signal) => {
+      throw await aborted(signal);
+    });
+    const { job, ended } = await first.begin('2', () => new Promise(() => {}));
+    const paused = first.candidate.pause();
+    const followed = second.heard('elected');
+    await second.manager.revoke('payments');
+    await town.clock.advanceAsync(TTL_MS / 3);
+    expect([await quick.ended, await ended]).toEqual([expect.any(DelayedError), expect.any(DelayedError)]);
+    expect(job.delays).toHaveLength(1);
+    await paused;
+    await town.clock.advanceAsync(2 * TTL_MS);
+    await followed;
+  });
+
   it('resuming in the middle of stepping down makes it stand again afterwards', async () => {
     const worker = new Town().worker();
     await worker.elected();

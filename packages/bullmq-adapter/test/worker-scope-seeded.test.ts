@@ -110,7 +110,7 @@ const bugs: Record<keyof typeof rules, (worker: OfficeWorker) => Promise<void>> 
   async 'no job runs beside a copy of itself'() {
     const { enter } = LiveRuns.prototype;
     vi.spyOn(LiveRuns.prototype, 'enter').mockImplementation(function (this: LiveRuns, run) {
-      enter.call(this, run);
+      void enter.call(this, run);
       return [];
     });
   },
