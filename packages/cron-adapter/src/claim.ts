@@ -91,7 +91,7 @@ export class Claim {
       this.#state = 'given back';
       this.#timer?.clear();
       const { resource } = await this.#granted;
-      this.#abandon(new NotStartedError(resource, 'node-cron did not begin the run'));
+      this.#abandon(new NotStartedError(resource, 'the scheduler did not begin the run'));
     }
     await this.over();
   }

@@ -23,7 +23,7 @@ export interface CronRunEvent extends CronEvent {
  * Why a tick begins no run here: the store's answer (`held`: by the job of `holder`), `running-here`: a run of this job goes
  * on in this process, perhaps without its lease, `newer-tick`: the next tick has come while this one waited, `stopped`.
  */
-export type SkipReason = Refusal['reason'] | 'running-here' | 'newer-tick' | 'stopped';
+export type SkipReason = Refusal['reason'] | 'running-here' | 'newer-tick' | 'stopped' | 'no-slot';
 
 /** The events of a `LeasedNodeCron`, one payload object each. Those of node-cron are on its tasks, as ever. */
 export interface CronEvents {
@@ -38,7 +38,7 @@ export interface CronEvents {
       readonly aheadMs: number | null;
     },
   ];
-  /** A tick has come to early for the store's clock, or finds the resource with another job; it is asked for again. */
+  /** A tick has come too early for the store's clock, or finds the resource with another job; it is asked for again. */
   waiting: [
     CronEvent & { readonly reason: Refusal['reason']; readonly holder: Holder | null; readonly aheadMs: number | null },
   ];

@@ -6,4 +6,4 @@ export { leasedCron, type LeasedNodeCron, type LeasedCronOptions } from './lease
 export { leasedTask, type LeasedTask } from './leased-task.ts';
 export type { ManagerSource } from './manager.ts';
 export type { LeasedOptions } from './marks.ts';
-export type { CronLeaseOptions, JobOptions, LeasedTaskOptions, ScheduleOptions, SkippedCall } from './options.ts';
+export type { CronLeaseOptions, JobOptions, LeasedTaskOptions, ScheduleOptions } from './options.ts';

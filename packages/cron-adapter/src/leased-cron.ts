@@ -13,9 +13,9 @@ import { CronEmitter, type CronEvents } from './events.ts';
 import { Job } from './job.ts';
 import { managerOf, type ManagerSource } from './manager.ts';
 import { parseScheduleOptions, type ScheduleOptions } from './options.ts';
-import { pause } from './pause.ts';
 import { Registry } from './registry.ts';
 import { Task } from './task.ts';
+import { isWithin } from './within.ts';
 
 export type LeasedCronOptions = ManagerSource;
 
@@ -63,7 +63,7 @@ export function leasedCron(options: LeasedCronOptions): LeasedNodeCron {
   const { manager, isOurs } = managerOf(options);
   const events = new CronEmitter();
   const tasks = new Map<string, Task>();
-  const registry = new Registry({ manager, createTask, names: tasks });
+  const registry = new Registry({ manager, announce: events.announce, createTask, names: tasks });
   let isClosed = false;
 
   function createTask(expression: string, task: CronTask, taskOptions: ScheduleOptions): ScheduledTask {
@@ -95,6 +95,11 @@ export function leasedCron(options: LeasedCronOptions): LeasedNodeCron {
     return scheduled;
   }
 
+  function register(instance: object): readonly ScheduledTask[] {
+    if (isClosed) throw new ManagerClosedError();
+    return registry.register(instance);
+  }
+
   async function shutdown(timeout: Duration = 5000): Promise<void> {
     const timeoutMs = parseDuration('timeout', timeout);
     isClosed ||= isOurs;
@@ -119,7 +124,7 @@ export function leasedCron(options: LeasedCronOptions): LeasedNodeCron {
     manager,
     schedule,
     createTask,
-    register: (instance) => registry.register(instance),
+    register,
     on: (event, listener) => void events.on(event, listener as never),
     off: (event, listener) => void events.off(event, listener as never),
     validate,
@@ -131,15 +136,4 @@ export function leasedCron(options: LeasedCronOptions): LeasedNodeCron {
     shutdown,
     [Symbol.asyncDispose]: () => shutdown(),
   };
-}
-
-/** Whether it has settled after so long at the latest. */
-async function isWithin(work: Promise<unknown>, ms: number): Promise<boolean> {
-  const over = new AbortController();
-  const first = await Promise.race([
-    work.then(() => true),
-    pause(systemClock, ms, { signal: over.signal, ref: true }).then(() => false),
-  ]);
-  over.abort();
-  return first;
 }

@@ -14,7 +14,7 @@ import { contextOfCall, isNodeCronContext, slotOfCall } from './call.ts';
 import { Claim } from './claim.ts';
 import { Claimant } from './claimant.ts';
 import type { CronRun } from './cron-run.ts';
-import { CronEmitter, warn, type SkipReason } from './events.ts';
+import { CronEmitter, warn, type Announce, type SkipReason } from './events.ts';
 import { Job } from './job.ts';
 import { Zone } from './local-time.ts';
 import { managerOf, type ManagerSource } from './manager.ts';
@@ -23,7 +23,6 @@ import {
   splitLeasedTaskOptions,
   type LeasedTaskOptions,
   type LeasedTaskSettings,
-  type SkippedCall,
 } from './options.ts';
 import { ParentClaim } from './parent-claim.ts';
 import { Schedule } from './slots.ts';
@@ -57,6 +56,16 @@ export function leasedTask<T>(
   handler: (run: CronRun) => T,
   options: LeasedTaskOptions & ManagerSource,
 ): LeasedTask<Awaited<T>> {
+  // What becomes of a run is told by the promise of its call, and of a call without one by `onSkipped`.
+  return announcedTask(handler, options, () => {});
+}
+
+/** As `leasedTask`, for an owner that tells of its runs. */
+export function announcedTask<T>(
+  handler: (run: CronRun) => T,
+  options: LeasedTaskOptions & ManagerSource,
+  announce: Announce,
+): LeasedTask<Awaited<T>> {
   if (typeof handler !== 'function') throw new ConfigError('handler', 'must be a function, the first argument');
   const { task: taskOptions, source } = splitLeasedTaskOptions(options);
   const settings = parseLeasedTaskOptions(taskOptions);
@@ -67,7 +76,7 @@ export function leasedTask<T>(
     if (isOurs) void manager.close();
     throw error;
   }
-  const calls = new Calls(manager, handler, settings);
+  const calls = new Calls(manager, handler, settings, announce);
   let closed: Promise<void> | undefined;
 
   async function closeNow(graceMs: number): Promise<void> {
@@ -101,10 +110,14 @@ class Calls {
   #newer = new AbortController();
   #warnedOfSlot = false;
 
-  constructor(manager: LeaseManager, handler: (run: CronRun) => unknown, settings: LeasedTaskSettings) {
+  constructor(
+    manager: LeaseManager,
+    handler: (run: CronRun) => unknown,
+    settings: LeasedTaskSettings,
+    announce: Announce,
+  ) {
     const { job, schedule, minHoldMs, onSkipped } = settings;
-    // What becomes of a run is told by the promise of its call.
-    this.#job = new Job({ manager, clock: systemClock, announce: () => {} }, handler, job);
+    this.#job = new Job({ manager, clock: systemClock, announce }, handler, job);
     this.#claimant = new Claimant(this.#job, 0);
     this.#parent = new ParentClaim(manager, job);
     this.#schedule = schedule === undefined ? undefined : new Schedule(schedule, job.timezone);
@@ -184,11 +197,13 @@ class Calls {
     }
   }
 
-  #skip(tick: Date | null, reason: SkippedCall['reason'], refusal: Refusal | null = null): undefined {
+  #skip(tick: Date | null, reason: SkipReason, refusal: Refusal | null = null): undefined {
     const { name: job } = this.#job.settings;
     const { holder = null, aheadMs = null } = refusal ?? {};
-    // The emitter guards its listeners; `no-slot` is for ours alone.
-    this.#events.announce('skipped', { job, tick, reason: reason as SkipReason, holder, aheadMs });
+    const skipped = { job, tick, reason, holder, aheadMs };
+    // The emitter guards its listeners.
+    this.#events.announce('skipped', skipped);
+    this.#job.announce('skipped', skipped);
     return undefined;
   }
 

@@ -11,7 +11,7 @@ import {
 import nodeCron, { type TaskOptions } from 'node-cron';
 import { z } from 'zod';
 
-import type { CronEvents, SkipReason } from './events.ts';
+import type { CronEvents } from './events.ts';
 
 /** The lease of a job. What is left out is as the manager has it. */
 export interface CronLeaseOptions {
@@ -97,14 +97,8 @@ export interface LeasedTaskOptions extends Omit<JobOptions, 'retry'> {
    */
   readonly minHold?: Duration;
   /** Told of each call that began no run. What it throws becomes a warning of the process. */
-  readonly onSkipped?: (skipped: SkippedCall) => void;
+  readonly onSkipped?: (skipped: CronEvents['skipped'][0]) => void;
 }
-
-/**
- * Why a call began no run: as `skipped` of `leasedCron()`, or `no-slot`: it came at no time that `schedule` names, so the
- * other scheduler reads the expression, or the zone, otherwise.
- */
-export type SkippedCall = Omit<CronEvents['skipped'][0], 'reason'> & { readonly reason: SkipReason | 'no-slot' };
 
 /** Options of a leased task after checking. */
 export interface LeasedTaskSettings {

@@ -2,7 +2,8 @@ import { ConfigError, type LeaseManager } from '@leasehold/core';
 import type { ScheduledTask } from 'node-cron';
 
 import type { CronTask } from './cron-run.ts';
-import { leasedTask, type LeasedTask } from './leased-task.ts';
+import type { Announce } from './events.ts';
+import { announcedTask, type LeasedTask } from './leased-task.ts';
 import { marksOf, taskOf, type Mark, type ScheduledMark, type TriggeredMark } from './marks.ts';
 import { nestDecoratorOf, withNestMetadata } from './nest-metadata.ts';
 import type { ScheduleOptions } from './options.ts';
@@ -10,6 +11,7 @@ import type { ScheduleOptions } from './options.ts';
 /** What objects are registered with. */
 interface RegistryParts {
   readonly manager: LeaseManager;
+  readonly announce: Announce;
   createTask(expression: string, task: CronTask, options: ScheduleOptions): ScheduledTask;
   /** The names of the scheduled jobs. */
   readonly names: { has(name: string): boolean };
@@ -60,7 +62,7 @@ export class Registry {
 
   /** Changes nothing yet. */
   #bindings(instance: object, marks: readonly TriggeredMark[]): ReadonlyMap<string, Binding> {
-    const { manager } = this.#parts;
+    const { manager, announce } = this.#parts;
     const bindings = new Map<string, Binding>();
     for (const mark of marks) {
       const options = withNestMetadata(mark.method, mark.label, mark.options);
@@ -72,7 +74,10 @@ export class Registry {
         );
       }
       this.#checkName(name, bindings);
-      bindings.set(name, { mark, task: leasedTask(taskOf(mark.handler, instance), { ...options, manager }) });
+      bindings.set(name, {
+        mark,
+        task: announcedTask(taskOf(mark.handler, instance), { ...options, manager }, announce),
+      });
     }
     return bindings;
   }

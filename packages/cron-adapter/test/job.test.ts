@@ -2,7 +2,7 @@ import { LeaseLostError } from '@leasehold/core';
 import { FaultyStore } from '@leasehold/core/testing';
 import { describe, expect, test, vi } from 'vitest';
 
-import type { CronEvents, CronRun, LeasedNodeCron } from '../src/index.ts';
+import { Leased, type CronEvents, type CronRun, type LeasedNodeCron } from '../src/index.ts';
 import { Bench, eventsOf, gate, quiet, START_MS, storeBehind } from './support/bench.ts';
 
 const EVERY_SECOND = '* * * * * *';
@@ -139,6 +139,31 @@ describe('events', () => {
     await bench.pass(1000);
     expect(lines).toEqual(['started 1 schedule', 'finished 1 failed', 'started 2 schedule', 'finished 2 done']);
     expect(others).toEqual(['skipped 2 already-ran']);
+  });
+
+  test('tell of the methods that other schedulers call', async () => {
+    const { cron } = bench.process();
+    const lines = said(cron);
+    class Poll {
+      // As TypeScript compiles a decorator.
+      static {
+        const descriptor = Object.getOwnPropertyDescriptor(this.prototype, 'poll') as TypedPropertyDescriptor<
+          () => Promise<void>
+        >;
+        const decorate = Leased({ name: 'poll', minHold: '50s' });
+        Object.defineProperty(this.prototype, 'poll', decorate(this.prototype, 'poll', descriptor));
+      }
+
+      async poll(): Promise<void> {}
+    }
+    const poll = new Poll();
+    cron.register(poll);
+    for (let calls = 0; calls < 2; calls++) {
+      const called = poll.poll();
+      await bench.pass(10);
+      await called;
+    }
+    expect(lines).toEqual(['started - schedule', 'finished - done', 'skipped - already-ran']);
   });
 
   test('carry how far the clocks are apart', async () => {

@@ -3,8 +3,10 @@ import { FaultyStore } from '@leasehold/core/testing';
 import nodeCron, { type TaskContext } from 'node-cron';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 
-import { leasedTask, type CronRun, type LeasedTask, type LeasedTaskOptions, type SkippedCall } from '../src/index.ts';
+import { leasedTask, type CronEvents, type CronRun, type LeasedTask, type LeasedTaskOptions } from '../src/index.ts';
 import { Bench, eventsOf, gate, quiet, START_MS, storeBehind } from './support/bench.ts';
+
+type Skipped = CronEvents['skipped'][0];
 
 const EVERY_MINUTE = '* * * * *';
 const bench = new Bench();
@@ -20,14 +22,14 @@ function member<T>(
   handler: (run: CronRun) => T,
   options: Partial<LeasedTaskOptions> = {},
   manager: LeaseManager = bench.process().manager,
-): { readonly task: LeasedTask<Awaited<T>>; readonly skipped: SkippedCall[]; readonly manager: LeaseManager } {
-  const skipped: SkippedCall[] = [];
-  const onSkipped = (skip: SkippedCall): void => void skipped.push(skip);
+): { readonly task: LeasedTask<Awaited<T>>; readonly skipped: Skipped[]; readonly manager: LeaseManager } {
+  const skipped: Skipped[] = [];
+  const onSkipped = (skip: Skipped): void => void skipped.push(skip);
   const task = leasedTask(handler, { name: 'job', manager, onSkipped, ...options });
   return { task, skipped, manager };
 }
 
-function reasonsOf(skipped: readonly SkippedCall[]): string[] {
+function reasonsOf(skipped: readonly Skipped[]): string[] {
   return skipped.map(({ reason }) => reason);
 }
 
