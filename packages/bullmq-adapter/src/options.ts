@@ -66,7 +66,8 @@ export interface LeaseOptions<D = any, R = any, N extends string = string> exten
    *
    * - `delay`: it goes back to its queue, as `delayed`, without using an attempt, and comes again when the resource is free.
    *   Uses `attemptsStarted` and, in a queue with a limiter, its starts; there is no order among the jobs of a resource.
-   * - `hold`: it keeps its slot and waits in line until it has the resource, is cancelled or the worker closes.
+   * - `hold`: it keeps its slot and waits in line until it has the resource, is cancelled (then it fails, as one that has
+   *   begun) or the worker closes.
    * - `skip`: it is completed, its result a `SkippedResult`; the result type of the worker must include it.
    * - `fail`: it fails with `ResourceBusyError`, which uses an attempt and the job's backoff.
    */
@@ -86,7 +87,7 @@ export interface LeaseOptions<D = any, R = any, N extends string = string> exten
    * @default Infinity
    */
   readonly abandonAfter?: Duration;
-  /** How long `close()` lets processors go on undisturbed before it aborts them. @default '10s' */
+  /** How long `close()` lets processors go on undisturbed before it aborts them; `pause()` aborts nothing. @default '10s' */
   readonly grace?: Duration;
 }
 

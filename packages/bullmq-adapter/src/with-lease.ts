@@ -123,7 +123,10 @@ export function withLease<Base extends WorkerClass>(
       return candidate?.start() ?? super.run();
     }
 
-    /** With scope `worker`: it stands no more, and gives its lease back when its jobs have ended. */
+    /**
+     * With scope `worker`: it stands no more, and gives its lease back when its jobs have ended, which are not aborted, however
+     * long they take; `close`, `revoke` and `maxHold` still end them.
+     */
     override async pause(doNotWaitActive?: boolean): Promise<void> {
       if (this.#candidate === undefined) return super.pause(doNotWaitActive);
       const paused = this.#candidate.pause();

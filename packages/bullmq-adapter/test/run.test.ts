@@ -71,10 +71,11 @@ describe('a run', () => {
   });
 
   it('says for how many whole milliseconds it is busy', async () => {
-    const { run, manager } = setUp({ whenBusy: 'fail' });
+    const { run, manager, busyForMs } = setUp();
     await using _ = await manager.acquire('reports');
-    const failure = await run(fakeJob(), () => 1).catch((error: unknown) => error as { remainingMs: number });
-    expect((failure as { remainingMs: number }).remainingMs % 1).toBe(0);
+    await expect(run(fakeJob(), () => 1)).rejects.toBeInstanceOf(DelayedError);
+    expect(busyForMs).toEqual([Math.round(busyForMs[0] as number)]);
+    expect(busyForMs[0]).toBeGreaterThan(0);
   });
 
   it('says why when it is busy and BullMQ cannot put it back', async () => {

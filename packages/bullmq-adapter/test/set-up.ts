@@ -11,9 +11,13 @@ export function setUp(options: Partial<LeaseOptions> = {}) {
   const manager = new LeaseManager({ store, ttl: 1000, callTimeout: 50 });
   const closing = new AbortController();
   const heard: string[] = [];
+  const busyForMs: number[] = [];
   const observer: RunObserver = {
     acquired: (job) => heard.push(`acquired ${job.lease.fencingToken > 0}`),
-    busy: (_, holder) => heard.push(`busy ${holder !== null}`),
+    busy: (_, holder, remainingMs) => {
+      heard.push(`busy ${holder !== null}`);
+      busyForMs.push(remainingMs);
+    },
     lost: (_, error) => heard.push(`lost ${error.reason}`),
     abandoned: (_, reason) => heard.push(`abandoned ${reason.message}`),
     troubled: (error) => heard.push(`troubled ${error.code}`),
@@ -28,7 +32,7 @@ export function setUp(options: Partial<LeaseOptions> = {}) {
       done();
     }
   };
-  return { store, manager, closing, heard, runs, run };
+  return { store, manager, closing, heard, busyForMs, runs, run };
 }
 
 export function leaseOf(job: FakeJob): LeasedJob['lease'] {
