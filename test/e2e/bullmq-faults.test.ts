@@ -1,6 +1,7 @@
 import { LeasedWorker } from '@leasehold/bullmq';
 import type { LeaseLostError } from '@leasehold/core';
 import { redisFence } from '@leasehold/core/redis';
+import type { Job } from 'bullmq';
 import { describe, expect, inject, test } from 'vitest';
 import { startChild } from '../support/child.ts';
 import { connectRedis } from '../support/redis-client.ts';
@@ -258,6 +259,51 @@ describe('a lease store that goes down', () => {
     await leases.restart();
     await completed;
     expect(await bench.stored(job)).toMatchObject({ returnvalue: 'second run', attemptsMade: 1 });
+    expect(bench.failures).toEqual([]);
+  });
+});
+
+describe('a job that BullMQ starts again in another worker of the same process', () => {
+  test.each([['reports'], [null]])('ends the first run and does not run beside it (resource %s)', async (resource) => {
+    await using bench = new Bench(redisUrl);
+    await using raw = await connectRedis(redisUrl);
+    const lease = { resource: () => resource, manager: bench.manager() };
+    const [begun, ended] = [new Gate(), new Gate()];
+    const reasons: Error[] = [];
+    let isRunning = false;
+    const first = bench.worker(
+      new LeasedWorker(
+        bench.name,
+        async (_job, _token, signal) => {
+          isRunning = true;
+          begun.open();
+          reasons.push(await aborted(signal));
+          await ended.opened;
+          isRunning = false;
+        },
+        { connection: bench.connection, skipStalledCheck: true, lease },
+      ),
+    );
+    const job = await bench.add({}, { attempts: 1 });
+    await begun.opened;
+    await raw.del(`bull:${bench.name}:${job.id}:lock`);
+    await first.pause(true);
+    const second = bench.worker(
+      new LeasedWorker(bench.name, () => `beside the first: ${isRunning}`, {
+        connection: bench.connection,
+        stalledInterval: 100,
+        lease,
+      }),
+    );
+    const completed = emitted(second, 'completed');
+    const [active] = await emitted(second, 'active');
+    expect((active?.[0] as Job).attemptsStarted).toBe(2);
+    await expect.poll(() => reasons.length).toBe(1);
+    ended.open();
+    const [reason] = reasons;
+    expect(((reason?.cause as Error | undefined) ?? reason)?.message).toMatch(/^BullMQ started job 1 again/);
+    expect((await completed)[0]?.[1]).toBe('beside the first: false');
+    expect(await bench.stored(job)).toMatchObject({ attemptsMade: 1 });
     expect(bench.failures).toEqual([]);
   });
 });
