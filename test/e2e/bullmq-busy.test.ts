@@ -25,12 +25,12 @@ describe('a job that was put back because its resource was busy', () => {
         lease: { resource, manager: bench.manager() },
       }),
     );
-    const drained = emitted(worker, 'drained');
+    const busy = emitted(worker, 'leaseBusy');
     const completed = emitted(worker, 'completed');
     const job = await bench.add({ key: 'a' });
-    await drained;
+    await busy;
+    await expect.poll(() => job.getState()).toBe('delayed');
     const { delay } = await bench.stored(job);
-    expect(await job.getState()).toBe('delayed');
     const releasedAt = Date.now();
     await held.release();
     await completed;
@@ -100,10 +100,10 @@ describe('a job that was put back because its resource was busy', () => {
     const first = bench.worker(
       new LeasedWorker<Data>(bench.name, () => 'first', { ...options, lease: { resource, manager: bench.manager() } }),
     );
-    const busy = emitted(first, 'drained');
+    const busy = emitted(first, 'leaseBusy');
     const job = await bench.add({ key: 'a' });
     await busy;
-    expect(await job.getState()).toBe('delayed');
+    await expect.poll(() => job.getState()).toBe('delayed');
     await first.close();
     expect(await job.getState()).toBe('waiting');
 
@@ -128,10 +128,10 @@ describe('a delay that somebody else has set', () => {
     const worker = bench.worker(
       new LeasedWorker<Data>(bench.name, () => 'ran', { connection: bench.connection, lease: { resource, manager } }),
     );
-    const drained = emitted(worker, 'drained');
+    const busy = emitted(worker, 'leaseBusy');
     const job = await bench.add({ key: 'a' }, { jobId: 'debounced' });
-    await drained;
-    expect(await job.getState()).toBe('delayed');
+    await busy;
+    await expect.poll(() => job.getState()).toBe('delayed');
     /** The worker has heard that the resource is free, and has made of it what it does. */
     const heard = async (): Promise<void> => {
       const free = new Promise<void>((resolve) => manager.once('free', () => resolve()));
