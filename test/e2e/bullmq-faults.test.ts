@@ -297,7 +297,7 @@ describe('a job that BullMQ starts again in another worker of the same process',
     );
     const completed = emitted(second, 'completed');
     const [active] = await emitted(second, 'active');
-    expect((active?.[0] as Job).attemptsStarted).toBe(2);
+    expect((active?.[0] as Job | undefined)?.attemptsStarted).toBe(2);
     await expect.poll(() => reasons.length).toBe(1);
     ended.open();
     const [reason] = reasons;

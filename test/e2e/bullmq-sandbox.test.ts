@@ -113,11 +113,11 @@ describe('a processor in a process of its own', () => {
     await using bench = new Bench(redisUrl);
     const held = await bench.manager().acquire('reports');
     const worker = sandboxed(bench, 'process');
-    const drained = emitted(worker, 'drained');
+    const busy = emitted(worker, 'leaseBusy');
     const completed = emitted(worker, 'completed');
     const job = await bench.add({ does: 'report' });
-    await drained;
-    expect(await job.getState()).toBe('delayed');
+    await busy;
+    await expect.poll(() => job.getState()).toBe('delayed');
     await held.release();
     await completed;
     expect(bench.failures).toEqual([]);
