@@ -83,7 +83,10 @@ export class Candidate {
     await (this.#standing = this.#stand());
   }
 
-  /** Stands no more; in office it lets its jobs end undisturbed and gives its lease back. Resolves when it is done. */
+  /**
+   * Stands no more; in office it lets its jobs end undisturbed, as BullMQ's pause does, and gives its lease back. Resolves when
+   * it is done. There is no limit, because nobody expects a pause to end work; `close`, `revoke` and `maxHold` do.
+   */
   async pause(): Promise<void> {
     this.#isPaused = true;
     this.#withdraw('caller', new Error('the worker was paused'));
