@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 
 import {
   ConfigError,
-  LeaseLostError,
   ResourceBusyError,
   RunCancelledError,
   type AcquireOptions,
   type Clock,
   type Lease,
+  type LeaseLostError,
   type LeaseManager,
   type RunBody,
   type TryRunResult,
@@ -30,6 +30,8 @@ export interface MinHold {
 
 /** How often a run that has lost its lease and goes on is told of. */
 const STILL_RUNNING_MS = 60_000;
+/** How soon the clocks are asked again about the lease of a run that was cancelled. */
+const MIN_LOOK_MS = 50;
 /** How long the store remembers a resource of one tick, at least. */
 const MIN_RETENTION_MS = 3_600_000;
 
@@ -209,13 +211,15 @@ export class Job {
   async #tell(event: CronRunEvent, lease: Lease | null, work: () => unknown): Promise<unknown> {
     const began = this.clock.monotonicMs();
     this.announce('started', event);
-    const ended = (outcome: 'done' | 'failed', error: unknown): void =>
+    const ended = (outcome: 'done' | 'failed', error: unknown): void => {
+      const loss = lease === null ? undefined : lossOf(lease);
       this.announce('finished', {
         ...event,
-        outcome: lease === null || lease.isHeld() ? outcome : 'lost',
-        durationMs: this.clock.monotonicMs() - began,
-        error,
+        outcome: loss === undefined ? outcome : 'lost',
+        durationMs: Math.round(this.clock.monotonicMs() - began),
+        error: error ?? loss,
       });
+    };
     let value: unknown;
     try {
       value = await work();
@@ -227,30 +231,40 @@ export class Job {
     return value;
   }
 
-  /** Says that the lease is lost, and says so again while the run goes on. Returns what ends that. */
+  /**
+   * Says that the lease is lost, and says so again while the run goes on. A signal aborts once: of a run that was cancelled
+   * before, the clocks are asked. Returns what ends that.
+   */
   #watchLoss(lease: Lease, event: CronRunEvent): () => void {
     let timer: ReturnType<Clock['setTimer']> | undefined;
-    const heard = (): void => {
-      const { reason } = lease.signal as { reason: unknown };
-      if (!(reason instanceof LeaseLostError)) return;
+    const after = (ms: number, then: () => void): void => {
+      timer = this.clock.setTimer(ms, then, { ref: false });
+    };
+    const look = (): void => {
+      const error = lossOf(lease);
+      if (error === undefined) return after(Math.max(lease.remainingMs(), MIN_LOOK_MS), look);
+      this.announce('lost', { ...event, error });
       const lostAt = this.clock.monotonicMs();
       const again = (): void => {
-        timer = this.clock.setTimer(
-          STILL_RUNNING_MS,
-          () => {
-            this.announce('stillRunning', { ...event, sinceLostMs: this.clock.monotonicMs() - lostAt });
-            again();
-          },
-          { ref: false },
-        );
+        this.announce('stillRunning', { ...event, sinceLostMs: Math.round(this.clock.monotonicMs() - lostAt) });
+        after(STILL_RUNNING_MS, again);
       };
-      this.announce('lost', { ...event, error: reason });
-      again();
+      after(STILL_RUNNING_MS, again);
     };
-    lease.signal.addEventListener('abort', heard);
+    lease.signal.addEventListener('abort', look);
     return () => {
-      lease.signal.removeEventListener('abort', heard);
+      lease.signal.removeEventListener('abort', look);
       timer?.clear();
     };
+  }
+}
+
+/** Undefined while it is held. */
+function lossOf(lease: Lease): LeaseLostError | undefined {
+  try {
+    lease.assertHeld();
+    return undefined;
+  } catch (error) {
+    return error as LeaseLostError;
   }
 }

@@ -19,6 +19,7 @@ import { Job } from './job.ts';
 import { Zone } from './local-time.ts';
 import { managerOf, type ManagerSource } from './manager.ts';
 import {
+  LEASED_TASK_OPTIONS,
   parseLeasedTaskOptions,
   splitLeasedTaskOptions,
   type LeasedTaskOptions,
@@ -69,7 +70,7 @@ export function announcedTask<T>(
   if (typeof handler !== 'function') throw new ConfigError('handler', 'must be a function, the first argument');
   const { task: taskOptions, source } = splitLeasedTaskOptions(options);
   const settings = parseLeasedTaskOptions(taskOptions);
-  const { manager, isOurs } = managerOf(source as ManagerSource);
+  const { manager, isOurs } = managerOf(source as ManagerSource, LEASED_TASK_OPTIONS);
   try {
     manager.checkOptions(settings.job.lease);
   } catch (error) {

@@ -249,9 +249,12 @@ export function parseScheduleOptions(options: ScheduleOptions): ScheduleSettings
   return { job, catchUp, maxRandomDelayMs, cron: { ...cron, name } };
 }
 
+const ONLY_SCHEDULED = 'is for jobs that Leasehold schedules: use schedule() of leasedCron(), or @LeasedCron';
+
 const leasedTaskSchema = z.strictObject({
   ...jobShape,
-  retry: z.undefined("needs leasedCron(), whose instances watch over each other's runs").optional(),
+  retry: z.undefined(ONLY_SCHEDULED).optional(),
+  catchUp: z.undefined(ONLY_SCHEDULED).optional(),
   schedule: z
     .string('must be a cron expression')
     .refine((expression) => nodeCron.validate(expression), 'is not a cron expression that node-cron can read')
@@ -279,10 +282,13 @@ export function splitLeasedTaskOptions(options: unknown): { readonly task: objec
   };
 }
 
+/** What `leasedTask` takes beside where its leases come from. */
+export const LEASED_TASK_OPTIONS: readonly string[] = Object.keys(leasedTaskSchema.shape);
+
 /** Throws `ConfigError` for the first option that is missing, unknown or cannot work. */
 export function parseLeasedTaskOptions(options: object): LeasedTaskSettings {
   checkNamed(options);
-  const { schedule, minHold: minHoldMs, onSkipped, ...given } = parseOptions(leasedTaskSchema, options);
+  const { schedule, minHold: minHoldMs, onSkipped, catchUp: _, ...given } = parseOptions(leasedTaskSchema, options);
   if (schedule !== undefined && minHoldMs !== undefined) {
     throw new ConfigError('minHold', 'is for triggers without a schedule; leave out one of the two');
   }
@@ -292,8 +298,14 @@ export function parseLeasedTaskOptions(options: object): LeasedTaskSettings {
   return { job: jobSettings(given), schedule, minHoldMs, onSkipped };
 }
 
-/** A better answer than a schema has for what is left out most. */
+const OF_LEASE = ['resource', 'ttl', 'fences', 'activate', 'maxHold'] as const;
+
+/** Better answers than a schema has for what is left out most, and for what is put in the wrong place. */
 function checkNamed(options: unknown): void {
+  for (const option of OF_LEASE) {
+    if (typeof options !== 'object' || options === null || !Object.hasOwn(options, option)) continue;
+    throw new ConfigError(option, `is an option of the lease: give lease: { ${option}: … }`);
+  }
   const name: unknown = (options as { readonly name?: unknown } | null | undefined)?.name;
   if (name === undefined) throw new ConfigError('name', 'is missing; give the job one, the same in every process');
 }

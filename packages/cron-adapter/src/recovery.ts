@@ -31,6 +31,8 @@ export class Recovery {
   /** Undefined while the schedule is stopped. */
   #stopping: AbortController | undefined;
   #pursuit: { readonly tick: number; readonly end: AbortController } | undefined;
+  /** The last tick that was told to be missed for good. */
+  #tooLate: number | undefined;
   /** Whether somebody asked for a look while one was under way. */
   #looking: 'no' | 'yes' | 'again' = 'no';
 
@@ -101,7 +103,10 @@ export class Recovery {
         await pause(clock, delayAfter(failures), { signal: stopping, ref: false });
       }
     }
+    const again = this.#isAskedAgain();
     this.#looking = 'no';
+    // By a schedule that was started again meanwhile.
+    if (again) this.look();
   }
 
   #isAskedAgain(): boolean {
@@ -127,9 +132,19 @@ export class Recovery {
       const earliestMs = nowMs - startingDeadlineMs;
       const missed = latestMissed(this.#schedule, { afterMs: lastMs, nowMs: nowMs - SETTLING_MS, earliestMs });
       if (missed !== null) return missed;
+      this.#tellTooLate(latestMissed(this.#schedule, { afterMs: lastMs, nowMs: nowMs - SETTLING_MS }));
     }
     const mayBeRetried = last.status !== 'done' && last.attempt <= retry && lastMs >= nowMs - startingDeadlineMs;
     return mayBeRetried ? lastMs : null;
+  }
+
+  /** Nobody ran it, and nobody will: said once in each process. */
+  #tellTooLate(tick: number | null): void {
+    if (tick === null || tick === this.#tooLate) return;
+    this.#tooLate = tick;
+    const { announce, settings } = this.#job;
+    const event = { job: settings.name, tick: new Date(tick) };
+    announce('skipped', { ...event, reason: 'too-late', holder: null, aheadMs: null });
   }
 
   #pursue(tick: number, delayMs: number): void {

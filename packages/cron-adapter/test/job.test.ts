@@ -206,6 +206,30 @@ describe('events', () => {
     expect(lines.filter((line) => line === 'stillRunning 60 schedule')).toHaveLength(2);
   });
 
+  test.each([
+    ['was revoked', async (cron: LeasedNodeCron) => void (await cron.manager.revoke('job'))],
+    ['is longer than maxHold', async () => {}],
+  ])('tell of a run that %s, ignores it, and then loses its lease', async (_, cancel) => {
+    const { cron } = bench.process({ ttl: '2s' });
+    const lines = said(cron);
+    const errors: unknown[] = [];
+    cron.on('lost', ({ error }) => errors.push(error));
+    cron.on('finished', ({ error }) => errors.push(error));
+    const ends = gate();
+    cron.schedule('0 * * * * *', () => ends.promise, { name: 'job', logger: quiet, lease: { maxHold: '3s' } });
+    await bench.pass(59_500);
+    const cancelled = cancel(cron);
+    await bench.pass(50);
+    await cancelled;
+    await bench.pass(70_000);
+    const told = lines.filter((line) => !line.startsWith('skipped'));
+    expect(told).toEqual(['started 60 schedule', 'lost 60 schedule', 'stillRunning 60 schedule']);
+    ends.open();
+    await bench.pass(0);
+    expect(lines.at(-1)).toBe('finished 60 lost');
+    expect(errors).toEqual([expect.any(LeaseLostError), expect.any(LeaseLostError)]);
+  });
+
   test('tell of a store that cannot be asked', async () => {
     const faulty = new FaultyStore(bench.store.beside());
     const { cron } = bench.process({ store: faulty, callTimeout: 200 });

@@ -28,6 +28,7 @@ const refused: readonly (readonly [option: string, options: object, rule: RegExp
     /not an option here; there are resource, ttl, fences, activate, maxHold/,
   ],
   ['lease.resource', { name: 'a', lease: { resource: '' } }, /empty/],
+  ['ttl', { name: 'a', ttl: '5s' }, /give lease: \{ ttl: … \}/],
   ['lease.ttl', { name: 'a', lease: { ttl: '30sec' } }, /not a duration/],
   ['lease.fences', { name: 'a', lease: { fences: 'ledger' } }, /array of fences/],
   ['lease.activate', { name: 'a', lease: { activate: 'after' } }, /before/],

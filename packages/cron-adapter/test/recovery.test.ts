@@ -57,11 +57,42 @@ describe('catchUp', () => {
     expect(runs).toEqual([]);
   });
 
-  test('makes up for nothing that is older than startingDeadline', async () => {
+  test('says of a tick that is older than startingDeadline that it is too late, once', async () => {
     await ranEarlier([-9]);
-    const runs = runsOf(bench.process().cron, { catchUp: 'latest', startingDeadline: '1s' });
+    const { cron } = bench.process();
+    const skipped: string[] = [];
+    cron.on('skipped', ({ tick, reason }) => skipped.push(`${reason} ${(Number(tick) - START_MS) / MINUTE}`));
+    const runs: unknown[] = [];
+    const work = (): void => void runs.push('ran');
+    // Noon of the day before, when nothing ran.
+    const task = cron.schedule('0 12 * * *', work, { ...options, catchUp: 'latest', startingDeadline: '1h' });
     await bench.pass(2000);
+    expect(skipped).toEqual([]);
+    void task.destroy();
+    await bench.pass(0);
+    // 02:58 of this day.
+    const other = cron.schedule('58 2 * * *', work, { ...options, catchUp: 'latest', startingDeadline: '1s' });
+    await bench.pass(2000);
+    void other.stop();
+    void other.start();
+    await bench.pass(2000);
+    expect(skipped).toEqual(['too-late -2']);
     expect(runs).toEqual([]);
+  });
+
+  test('looks again when the schedule is stopped and started while it looks', async () => {
+    await ranEarlier([-9]);
+    const faulty = new FaultyStore(bench.store.beside());
+    const { cron } = bench.process({ store: faulty, callTimeout: 200 });
+    faulty.partition();
+    const runs = runsOf(cron, { catchUp: 'latest' });
+    const [task] = [...cron.getTasks().values()].filter(({ name }) => name === 'job');
+    await bench.pass(100);
+    void task?.stop();
+    void task?.start();
+    faulty.heal();
+    await bench.pass(3000);
+    expect(runs).toEqual(['catch-up 0 1']);
   });
 
   test('is nothing that is done without being asked for', async () => {

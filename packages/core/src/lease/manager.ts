@@ -238,7 +238,10 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     return events.map(describeEvent);
   }
 
-  /** The last tick of a job and the one before it, the newest first. The resource defaults to the job's name. */
+  /**
+   * The last claim of a job and the one before it, the newest first: of two ticks, or of one that was tried again. The
+   * resource defaults to the job's name. A claim whose process died stays `claimed`.
+   */
   async runs(job: string, options: { readonly resource?: string } = {}): Promise<readonly TickInfo[]> {
     const { resource = job } = parseOptions(runsSchema, options);
     this.#checkOpen(resource);
@@ -265,8 +268,9 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
 
   /**
    * Stops acquiring; waits up to `grace` for bodies (and for leases from `acquire`); then cancels them (`shutdown`) and
-   * waits up to `abandonAfter`; closes the store with its last manager. Resolves with what has not settled by then: such
-   * a lease is never released beside its running body but left to run out. Called again it gives the first answer. Called
+   * waits up to `abandonAfter` (not for those that are no longer extended: abandoned, revoked, beyond `maxHold`); closes
+   * the store with its last manager. Resolves with what has not settled by then: such a lease is never released beside its
+   * running body but left to run out. Called again it gives the first answer. Called
    * inside a body it cannot wait for that body: it reports it, and the store is closed when the body has settled.
    */
   close(options?: CloseOptions): Promise<CloseResult> {
