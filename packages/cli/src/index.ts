@@ -1,1 +1,12 @@
-export {};
+export { checkConfig, type Advice, type JobSchedule } from './config/advice.ts';
+export { defineConfig } from './config/define-config.ts';
+export type { Environment } from './config/env.ts';
+export { resolveHandlers, type Handler } from './config/handlers.ts';
+export { configJsonSchema } from './config/json-schema.ts';
+export { CONFIG_FILES, findConfig, loadConfig, parseConfig } from './config/load.ts';
+export type { LoadedConfig, LoadOptions, ParseOptions } from './config/load.ts';
+export { ConfigFileError, formatProblems, type Path, type Place, type Problem } from './config/problem.ts';
+export type * from './config/settings.ts';
+export type { Source, Spot } from './config/source.ts';
+export type { ResourceTemplate, TemplateJob } from './config/template.ts';
+export type * from './config/written.ts';

@@ -1,0 +1,60 @@
+import { resolve } from 'node:path';
+
+import type { LoadedConfig } from './load.ts';
+import { importFile } from './module.ts';
+import { nearest } from './nearest.ts';
+import { ConfigFileError, type Problem } from './problem.ts';
+import { sorted } from './source.ts';
+
+/** What a config names as the handler of a job. What it is called with is the business of the one who runs it. */
+export type Handler = (...args: never[]) => unknown;
+
+/**
+ * Imports the handlers of a config, each file once, and gives them by the names of their jobs. Throws `ConfigFileError` with everything
+ * that is wrong: files that are not there or fail, and exports that are none or no function. Only `jobs`, if they are given.
+ */
+export async function resolveHandlers(
+  { settings, folder, source }: LoadedConfig,
+  jobs: readonly string[] = settings.jobs.map(({ name }) => name),
+): Promise<ReadonlyMap<string, Handler>> {
+  const handlers = new Map<string, Handler>();
+  const problems: Problem[] = [];
+  const imports = new Map<string, ReturnType<typeof importFile>>();
+  for (const { name, handler } of settings.jobs.filter(({ name }) => jobs.includes(name))) {
+    const file = resolve(folder, handler.module);
+    const importing = imports.get(file) ?? importFile(file);
+    imports.set(file, importing);
+    const module = await importing;
+    const at = ['jobs', name, 'handler'];
+    const which = `'${handler.module}'`;
+    if ('fault' in module) {
+      const [message, remedy] = module.fault;
+      problems.push(source.problem(at, `${which} ${message}`, remedy));
+      continue;
+    }
+    const { exports } = module;
+    const exported: unknown = Object.hasOwn(exports, handler.exported) ? exports[handler.exported] : undefined;
+    if (typeof exported === 'function') {
+      handlers.set(name, exported as Handler);
+    } else if (exported !== undefined) {
+      problems.push(source.problem(at, `${which} exports '${handler.exported}', which is no function`));
+    } else {
+      problems.push(
+        source.problem(at, `${which} does not export ${nameOf(handler.exported)}`, remedyOf(handler.exported, exports)),
+      );
+    }
+  }
+  if (problems.length > 0) throw new ConfigFileError(sorted(problems));
+  return handlers;
+}
+
+function nameOf(exported: string): string {
+  return exported === 'default' ? 'a default' : `'${exported}'`;
+}
+
+function remedyOf(exported: string, exports: Readonly<Record<string, unknown>>): string {
+  const names = Object.keys(exports).filter((name) => typeof exports[name] === 'function');
+  if (names.length === 0) return 'it exports no function';
+  const meant = nearest(exported, names);
+  return meant === undefined ? `there are ${names.slice(0, 10).join(', ')}` : `did you mean #${meant}?`;
+}

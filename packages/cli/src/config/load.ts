@@ -1,0 +1,131 @@
+import { readFile, stat } from 'node:fs/promises';
+import { extname, join, resolve } from 'node:path';
+
+import { check } from './check.ts';
+import { interpolate, type Environment } from './env.ts';
+import { readJson } from './json.ts';
+import { copyOf, readModule } from './module.ts';
+import { ConfigFileError } from './problem.ts';
+import type { Settings } from './settings.ts';
+import { sorted, Source, type Raw } from './source.ts';
+import type { LeaseholdConfig } from './written.ts';
+import { readYaml } from './yaml.ts';
+
+/** The names that are looked for, in this order. */
+export const CONFIG_FILES = [
+  'leasehold.yaml',
+  'leasehold.yml',
+  'leasehold.json',
+  'leasehold.config.ts',
+  'leasehold.config.js',
+  'leasehold.config.mjs',
+] as const;
+
+const MAX_BYTES = 1_048_576;
+
+/** A config that can be used. */
+export interface LoadedConfig {
+  readonly settings: Settings;
+  /** The folder that handlers are relative to. */
+  readonly folder: string;
+  /** Says where in the file something is. */
+  readonly source: Source;
+}
+
+export interface LoadOptions {
+  /** For `${VAR}`. @default process.env */
+  readonly env?: Environment | undefined;
+}
+
+export interface ParseOptions extends LoadOptions {
+  /** What handlers are relative to. @default the working directory */
+  readonly folder?: string | undefined;
+}
+
+/**
+ * Reads and checks a config: `.yaml`, `.yml`, `.json`, or a module (`.js`, `.mjs`, `.ts`, `.mts`) with a default export. Handlers are not looked at
+ * (`resolveHandlers`). Throws `ConfigFileError` with everything that is wrong.
+ */
+export async function loadConfig(file: string, { env = process.env }: LoadOptions = {}): Promise<LoadedConfig> {
+  const source = new Source(file);
+  const raw = await read(file, source);
+  return finished(raw, source, env, resolve(file, '..'));
+}
+
+/** Checks a config that code has made. Throws `ConfigFileError` with everything that is wrong. */
+export function parseConfig(
+  config: LeaseholdConfig,
+  { env = process.env, folder = process.cwd() }: ParseOptions = {},
+): LoadedConfig {
+  const source = new Source(undefined);
+  const raw = typeof config === 'object' && config !== null ? copyOf(config, source) : { value: config, problems: [] };
+  return finished(raw, source, env, folder);
+}
+
+/**
+ * The config in a folder, under one of the names of `CONFIG_FILES`. Throws `ConfigFileError` if there is none, or more than one, because nobody
+ * could tell which of them runs.
+ */
+export async function findConfig(folder: string): Promise<string> {
+  const there = await Promise.all(
+    CONFIG_FILES.map(async (name) => ((await isFile(join(folder, name))) ? name : undefined)),
+  );
+  const found = there.filter((name) => name !== undefined);
+  const [first] = found;
+  const source = new Source(folder);
+  if (first === undefined) {
+    throw new ConfigFileError([source.problem([], 'has no config', `name a file, or make one: ${CONFIG_FILES[0]}`)]);
+  }
+  if (found.length > 1) {
+    throw new ConfigFileError([source.problem([], `has ${found.join(' and ')}`, 'name the one that is meant')]);
+  }
+  return join(folder, first);
+}
+
+async function isFile(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isFile(),
+    () => false,
+  );
+}
+
+function finished(raw: Raw, source: Source, env: Environment, folder: string): LoadedConfig {
+  if (raw.value === undefined && raw.problems.length > 0) throw new ConfigFileError(sorted(raw.problems));
+  const { value, problems: ofEnv, unset } = interpolate(raw.value, env, source);
+  const { settings, problems } = check(value, source, unset);
+  const all = [...raw.problems, ...ofEnv, ...problems];
+  if (settings === undefined || all.length > 0) throw new ConfigFileError(sorted(all));
+  return { settings, folder, source };
+}
+
+async function read(file: string, source: Source): Promise<Raw> {
+  const kind = extname(file).toLowerCase();
+  const fail = (message: string, remedy?: string): Raw => ({
+    value: undefined,
+    problems: [source.problem([], message, remedy)],
+  });
+  if (!['.yaml', '.yml', '.json', '.js', '.mjs', '.cjs', '.ts', '.mts', '.cts'].includes(kind)) {
+    return fail(`has the ending ${kind === '' ? 'of no kind' : kind}`, 'a config is .yaml, .json, .js or .ts');
+  }
+  let bytes: Uint8Array;
+  try {
+    const { size } = await stat(file);
+    if (size > MAX_BYTES) return fail(`has ${size} bytes: a config has at most ${MAX_BYTES}`);
+    bytes = await readFile(file);
+  } catch (error) {
+    return fail(notRead(error as NodeJS.ErrnoException), `name a file, such as ${CONFIG_FILES[0]}`);
+  }
+  if (!['.yaml', '.yml', '.json'].includes(kind)) return readModule(resolve(file), source);
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return fail('is no text in UTF-8', 'save it as UTF-8');
+  }
+  return kind === '.json' ? readJson(text, source) : readYaml(text, source);
+}
+
+function notRead({ code, message }: NodeJS.ErrnoException): string {
+  if (code === 'ENOENT') return 'is not there';
+  return code === 'EISDIR' ? 'is a folder' : `cannot be read: ${code ?? message}`;
+}

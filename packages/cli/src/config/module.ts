@@ -1,0 +1,87 @@
+import { pathToFileURL } from 'node:url';
+
+import { shorten, type Path, type Problem } from './problem.ts';
+import { FORBIDDEN_KEYS, MAX_DEPTH, MAX_VALUES, type Raw, type Source } from './source.ts';
+
+/** Imports a config that is a module, and copies the plain values of its default export. */
+export async function readModule(file: string, source: Source): Promise<Raw> {
+  const module = await importFile(file);
+  if ('fault' in module) {
+    const [message, remedy] = module.fault;
+    return { value: undefined, problems: [source.problem([], message, remedy)] };
+  }
+  const config: unknown = module.exports['default'];
+  if (typeof config !== 'object' || config === null) {
+    const message = config === undefined ? 'has no default export' : `exports a ${typeof config} as its default`;
+    return { value: undefined, problems: [source.problem([], message, 'write: export default defineConfig({ … })')] };
+  }
+  return copyOf(config, source);
+}
+
+type Imported =
+  | { readonly exports: Readonly<Record<string, unknown>> }
+  | { readonly fault: readonly [message: string, remedy?: string] };
+
+/** A module, or why there is none. */
+export async function importFile(file: string): Promise<Imported> {
+  try {
+    return { exports: (await import(pathToFileURL(file).href)) as Record<string, unknown> };
+  } catch (error) {
+    return { fault: faultOf(error, file) };
+  }
+}
+
+/** What an import failed by, for somebody who runs jobs. */
+export function faultOf(error: unknown, file: string): readonly [message: string, remedy?: string] {
+  const { code, message } =
+    error instanceof Error ? (error as NodeJS.ErrnoException) : { code: undefined, message: `threw a ${typeof error}` };
+  if (code === 'ERR_UNKNOWN_FILE_EXTENSION' && /\.[cm]?ts$/.test(file)) {
+    const needs = 'Node 22.18 or later reads it; or start Node with a loader: NODE_OPTIONS="--import tsx"';
+    return [`is TypeScript, which Node ${process.versions.node} does not read by itself`, needs];
+  }
+  if (code === 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX') {
+    return ['has TypeScript that is more than types', 'start Node with a loader: NODE_OPTIONS="--import tsx"'];
+  }
+  const [line = ''] = message.split('\n');
+  return [`cannot be imported: ${shorten(line)}`];
+}
+
+/** Only plain values: what has a life of its own does not belong in a config, and getters are read once. */
+export function copyOf(config: object, source: Source): Raw {
+  const problems: Problem[] = [];
+  let values = 0;
+
+  function copy(value: unknown, path: Path, depth: number): unknown {
+    if (typeof value !== 'object' || value === null) return value;
+    if (depth > MAX_DEPTH || ++values > MAX_VALUES) {
+      if (problems.length === 0) problems.push(source.problem(path.slice(0, 8), tooMuch(depth)));
+      return undefined;
+    }
+    if (Array.isArray(value)) return value.map((item, index) => copy(item, [...path, index], depth + 1));
+    const plain: Record<string, unknown> = {};
+    for (const key of Object.keys(value)) {
+      const at = [...path, key];
+      if (FORBIDDEN_KEYS.has(key)) {
+        problems.push(source.problem(at, 'is a key that is not allowed', 'choose another name'));
+        continue;
+      }
+      const item = copy((value as Readonly<Record<string, unknown>>)[key], at, depth + 1);
+      // Left out and undefined are the same in a module.
+      if (item !== undefined) plain[key] = item;
+    }
+    return plain;
+  }
+
+  try {
+    return { value: copy(config, [], 0), problems };
+  } catch (error) {
+    const [message] = faultOf(error, '');
+    return { value: undefined, problems: [source.problem([], message)] };
+  }
+}
+
+function tooMuch(depth: number): string {
+  return depth > MAX_DEPTH
+    ? `is nested too deeply: more than ${MAX_DEPTH} levels, or a value that holds itself`
+    : 'has too many values to be a config';
+}

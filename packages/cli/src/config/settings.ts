@@ -1,0 +1,110 @@
+import type { ResourceTemplate } from './template.ts';
+
+/** A config after all checks: numbers, with defaults filled in. */
+export interface Settings {
+  readonly store: StoreSettings;
+  /** By their names. */
+  readonly fences: ReadonlyMap<string, FenceSettings>;
+  /** Undefined: no server is asked for. */
+  readonly server: { readonly listen: ListenSettings } | undefined;
+  readonly shutdown: { readonly graceMs: number };
+  /** In the order of the file. */
+  readonly jobs: readonly JobSettings[];
+}
+
+export interface StoreSettings {
+  readonly redis: string;
+  readonly prefix: string;
+  readonly connectTimeoutMs: number;
+  readonly history: 'exceptions' | 'all';
+  readonly quarantine: boolean;
+}
+
+/** Numbers that are undefined are the defaults of the fence. */
+export type FenceSettings =
+  | {
+      readonly kind: 'postgres';
+      readonly url: string;
+      readonly schema: string;
+      readonly timeoutMs: number | undefined;
+      readonly idleTimeoutMs: number | undefined;
+      readonly lockTimeoutMs: number | undefined;
+      readonly isolation: 'read committed' | 'repeatable read' | 'serializable';
+    }
+  | { readonly kind: 'redis'; readonly url: string; readonly timeoutMs: number | undefined };
+
+export interface ListenSettings {
+  /** Undefined: all addresses. */
+  readonly host: string | undefined;
+  readonly port: number;
+}
+
+export interface HandlerSettings {
+  /** A path, relative to the folder of the config. */
+  readonly module: string;
+  readonly exported: string;
+}
+
+export interface LeaseSettings {
+  readonly ttlMs: number;
+  /** `Infinity`: none. */
+  readonly maxHoldMs: number;
+  /** Names of `Settings.fences`. */
+  readonly fences: readonly string[];
+  readonly activate: 'before' | 'on-write';
+}
+
+interface CommonSettings {
+  /** Unique in the config. */
+  readonly name: string;
+  readonly handler: HandlerSettings;
+  readonly isolate: 'none' | 'thread' | 'process';
+}
+
+export interface CronJobSettings extends CommonSettings {
+  readonly kind: 'cron';
+  readonly expression: string;
+  readonly timezone: string;
+  readonly startingDeadlineMs: number;
+  readonly overlap: 'skip' | 'allow';
+  readonly catchUp: 'none' | 'latest';
+  readonly retry: number;
+  readonly maxRandomDelayMs: number;
+  readonly manual: 'lease' | 'reject' | 'bypass';
+  readonly lease: LeaseSettings & {
+    /** Undefined with `overlap: allow`, where each tick has one of its own. */
+    readonly resource: string | undefined;
+  };
+}
+
+export interface IntervalJobSettings extends CommonSettings {
+  readonly kind: 'interval';
+  readonly everyMs: number;
+  /** For how long no other run begins, in any process: a little less than `everyMs`, because timers differ. */
+  readonly minHoldMs: number;
+  readonly manual: 'lease' | 'reject' | 'bypass';
+  readonly lease: LeaseSettings & { readonly resource: string };
+}
+
+export interface QueueJobSettings extends CommonSettings {
+  readonly kind: 'queue';
+  readonly queue: string;
+  /** BullMQ's prefix of keys. */
+  readonly prefix: string;
+  /** The Redis of the queue. */
+  readonly connection: string;
+  readonly concurrency: number;
+  readonly limiter: { readonly max: number; readonly durationMs: number } | undefined;
+  /** Undefined: BullMQ's default. */
+  readonly lockDurationMs: number | undefined;
+  readonly lease: LeaseSettings & {
+    /** Without fields for the scope `worker`. */
+    readonly resource: ResourceTemplate;
+    readonly scope: 'job' | 'worker';
+    readonly whenBusy: 'delay' | 'hold' | 'skip' | 'fail';
+    readonly whenLost: 'requeue' | 'retry' | 'fail';
+    readonly abandonAfterMs: number;
+  };
+}
+
+export type JobSettings = CronJobSettings | IntervalJobSettings | QueueJobSettings;
