@@ -29,7 +29,7 @@ export interface LeaseCoordinatorOptions {
   readonly maxHold?: Duration;
   /** What must have one owner, for a task of this name. @default the task's name */
   readonly resource?: (name: string) => string;
-  /** A tick may begin so much later than the schedule says, and no later; at least 1 s. @default '5m' */
+  /** A tick may begin so much later than the schedule says, and no later; 1 s to 180 days. @default '5m' */
   readonly startingDeadline?: Duration;
 }
 

@@ -16,6 +16,7 @@ import {
 import { cronRun, unleasedRun, type CronTask, type RunKind } from './cron-run.ts';
 import type { Announce, CronRunEvent } from './events.ts';
 import type { JobSettings } from './options.ts';
+import { runningOf } from './running.ts';
 
 /** What the manager is asked for. */
 export interface Acquisition {
@@ -46,11 +47,12 @@ export class Job {
   readonly announce: Announce;
   readonly #task: CronTask;
   /** The leases of the runs that go on here, lost or not. */
-  readonly #running = new Set<Lease>();
+  readonly #running: Set<Lease>;
   /** Of everything that has been asked for and is not over. */
   readonly #cancels = new Set<AbortController>();
   readonly #underWay = new Set<Promise<unknown>>();
   #cancelled = false;
+  #isOver = false;
 
   constructor(
     {
@@ -66,6 +68,7 @@ export class Job {
     this.announce = announce;
     this.settings = settings;
     this.#task = task;
+    this.#running = runningOf(manager, settings.name);
   }
 
   /** Whether another run here would be beside one that goes on, even if that one has lost its lease. */
@@ -162,6 +165,11 @@ export class Job {
     return work;
   }
 
+  /** No run begins any more without an election: `RunCancelledError`, reason `shutdown`. For good. */
+  end(): void {
+    this.#isOver = true;
+  }
+
   /** Cancels what is waited for and what runs: `RunCancelledError`, reason `shutdown`. For good. */
   cancel(): void {
     this.#cancelled = true;
@@ -174,6 +182,7 @@ export class Job {
   }
 
   #cancellable<T>(work: (cancel: AbortController) => Promise<T>): Promise<T> {
+    if (this.#isOver) return Promise.reject(new RunCancelledError(this.settings.resource, 'shutdown'));
     const cancel = this.newCancel();
     return this.track(work(cancel).finally(() => this.forget(cancel)));
   }

@@ -25,7 +25,7 @@ export interface LeasedNodeCron
   readonly manager: LeaseManager;
   /**
    * Runs `task` once for each tick of `expression`, in one of all the processes that schedule a job of this name. Throws
-   * `ConfigError` for options that cannot work, and what node-cron throws for the expression.
+   * `ConfigError` for options that cannot work, and for an expression that node-cron cannot read or that no day fulfils.
    *
    * In the task's events, `execution:skipped` with reason `not-elected` means that the tick ran elsewhere, is too old, or
    * found the run before it still going on; `coordinator-error` that the store could not be asked. An execution fails with
@@ -41,8 +41,7 @@ export interface LeasedNodeCron
    * Schedules the methods of the object that have `@LeasedCron`, and lets those with `@Leased` run: all or none. Gives the
    * scheduled tasks, started. Inherited methods count, and a method that overrides another with its own decorator or with
    * none. Throws `ConfigError` for an object without any, for options that cannot work, for the name of a job that is here
-   * already (so also for an object that is registered, or another one of its class), and what node-cron throws for an
-   * expression.
+   * already (so also for an object that is registered, or another one of its class).
    */
   register(instance: object): readonly ScheduledTask[];
   /** What becomes of ticks and runs (`CronEvents`). A listener that fails becomes a warning of the process, and nothing else. */
@@ -63,6 +62,8 @@ export function leasedCron(options: LeasedCronOptions): LeasedNodeCron {
   const { manager, isOurs } = managerOf(options);
   const events = new CronEmitter();
   const tasks = new Map<string, Task>();
+  /** Also of tasks that were destroyed, until what they began is over. */
+  const jobs = new Set<Job>();
   const registry = new Registry({ manager, announce: events.announce, createTask, names: tasks });
   let isClosed = false;
 
@@ -83,8 +84,10 @@ export function leasedCron(options: LeasedCronOptions): LeasedNodeCron {
     const job = new Job({ manager, clock: systemClock, announce: events.announce }, task, settings.job);
     const leased = new Task(job, expression, settings);
     tasks.set(name, leased);
+    jobs.add(job);
     leased.scheduled.on('task:destroyed', () => {
       if (tasks.get(name) === leased) tasks.delete(name);
+      return job.settled().then(() => void jobs.delete(job));
     });
     return leased.scheduled;
   }
@@ -104,14 +107,16 @@ export function leasedCron(options: LeasedCronOptions): LeasedNodeCron {
     const timeoutMs = parseDuration('timeout', timeout);
     isClosed ||= isOurs;
     const stopped = [...tasks.values()];
+    const ending = [...jobs];
     for (const { scheduled } of stopped) void scheduled.stop();
     const triggered = registry.close(timeoutMs);
     // What was elected in this turn of the event loop begins in it.
     await new Promise((resolve) => setImmediate(resolve));
-    const settled = Promise.all(stopped.map(({ job }) => job.settled()));
+    for (const job of ending) job.end();
+    const settled = Promise.all(ending.map((job) => job.settled()));
     const closed = isOurs ? manager.close({ grace: timeoutMs, abandonAfter: timeoutMs }) : undefined;
     if (!(await isWithin(settled, timeoutMs))) {
-      for (const { job } of stopped) job.cancel();
+      for (const job of ending) job.cancel();
       await isWithin(settled, timeoutMs);
     }
     await triggered;

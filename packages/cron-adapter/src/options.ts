@@ -38,7 +38,7 @@ export interface JobOptions {
   readonly timezone?: string;
   /** Another spelling of `timezone`. */
   readonly timeZone?: string;
-  /** A tick may begin so much later than the schedule says, and no later; at least 1 s. @default '5m' */
+  /** A tick may begin so much later than the schedule says, and no later; 1 s to 180 days. @default '5m' */
   readonly startingDeadline?: Duration;
   /**
    * `skip`: a tick that finds a run of this job going on, in any process, begins none. `allow`: each tick has a lease of its
@@ -131,6 +131,7 @@ export interface ScheduleSettings {
 }
 
 const DEFAULT_STARTING_DEADLINE_MS = 300_000;
+const MAX_STARTING_DEADLINE_MS = 180 * 86_400_000;
 
 // Options of node-cron that have no meaning here, with what to do about each.
 const REFUSED: Readonly<Record<string, string>> = {
@@ -173,8 +174,8 @@ const jobShape = {
   timeZone: z.string('must be a string').optional(),
   startingDeadline: duration('startingDeadline')
     .refine(
-      (ms) => ms >= 1000 && ms < 1e15,
-      'must be at least 1 s, because timers are late by themselves, and not Infinity',
+      (ms) => ms >= 1000 && ms <= MAX_STARTING_DEADLINE_MS,
+      'must be at least 1 s, because timers are late by themselves, and at most 180 days',
     )
     .optional(),
   overlap: z.enum(['skip', 'allow'], "must be 'skip' or 'allow'").optional(),

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
+import { ConfigError } from '@leasehold/core';
 import nodeCron, { type ScheduledTask, type TaskContext } from 'node-cron';
 
 import type { Claim } from './claim.ts';
@@ -11,7 +12,7 @@ import { gapWarning } from './gaps.ts';
 import type { Job } from './job.ts';
 import type { ScheduleSettings } from './options.ts';
 import { Recovery } from './recovery.ts';
-import { Schedule } from './slots.ts';
+import { latestMissed, Schedule } from './slots.ts';
 
 /** A run that we begin through node-cron's `execute()`, so that its events are told as for any other. */
 interface Begun {
@@ -31,11 +32,11 @@ export class Task {
   readonly #recovery: Recovery;
   readonly #begun = new AsyncLocalStorage<Begun>();
 
-  /** Throws what node-cron throws for the expression. Does not start it. */
+  /** Throws `ConfigError` for an expression that names no instants. Does not start it. */
   constructor(job: Job, expression: string, { catchUp, maxRandomDelayMs, cron }: ScheduleSettings) {
     this.job = job;
     const claimant = new Claimant(job, maxRandomDelayMs);
-    const schedule = new Schedule(expression, job.settings.timezone);
+    const schedule = scheduleOf(expression, job);
     this.#recovery = new Recovery(job, claimant, schedule, {
       catchUp: catchUp === 'latest',
       begin: (claim, tick) => this.#begin(claim, new Date(tick)),
@@ -113,4 +114,22 @@ export class Task {
       await claim.giveBack();
     }
   }
+}
+
+function scheduleOf(expression: string, { settings, clock }: Job): Schedule {
+  try {
+    const schedule = new Schedule(expression, settings.timezone);
+    // Some expressions are read, and then no day has all that they name: they would throw when the task is started.
+    if (latestMissed(schedule, { afterMs: 0, nowMs: clock.wallMs() }) !== null) return schedule;
+    const probe = nodeCron.createTask(expression, () => {}, { timezone: 'UTC' });
+    void probe.destroy();
+    probe.getNextRuns(1);
+    return schedule;
+  } catch (error) {
+    throw new ConfigError('expression', `'${expression}' cannot be scheduled: ${messageOf(error)}`, error);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

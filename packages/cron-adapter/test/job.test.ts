@@ -279,3 +279,61 @@ test('a daily time that a zone leaves out is warned of, once, when it is schedul
     'nightly: 02:30 does not exist in Europe/Berlin on 2026-03-29, when clocks are set forward: this job does not run then',
   ]);
 });
+
+describe('a task that is destroyed', () => {
+  test('and made anew begins no run beside one that goes on without its lease', async () => {
+    const { cron } = bench.process({ ttl: '2s' });
+    const ends = gate();
+    let runs = 0;
+    const work = (): Promise<void> => (runs++, ends.promise);
+    const task = cron.schedule(EVERY_SECOND, work, { name: 'job', logger: quiet });
+    await bench.pass(600);
+    bench.store.flush();
+    await bench.pass(1000);
+    void task.destroy();
+    const lines = said(cron);
+    cron.schedule(EVERY_SECOND, work, { name: 'job', logger: quiet });
+    await bench.pass(2000);
+    expect(runs).toBe(1);
+    expect(lines).toEqual(['skipped 3 running-here', 'skipped 4 running-here']);
+    ends.open();
+    await bench.pass(1000);
+    expect(runs).toBe(2);
+  });
+
+  test('is waited for and cancelled by shutdown all the same', async () => {
+    const { cron } = bench.process();
+    const ends = gate();
+    let signal: AbortSignal | undefined;
+    const task = cron.schedule(EVERY_SECOND, (run) => ((signal = run.signal), ends.promise), { name: 'job' });
+    await bench.pass(600);
+    void task.destroy();
+    let over = false;
+    void cron.shutdown(1000).then(() => (over = true));
+    await bench.pass(1500);
+    expect(signal?.reason).toMatchObject({ reason: 'shutdown' });
+    expect(over).toBe(false);
+    ends.open();
+    await bench.pass(0);
+    expect(over).toBe(true);
+  });
+});
+
+test.each(['lease', 'bypass'] as const)("after shutdown execute() begins nothing (manual '%s')", async (manual) => {
+  const { cron } = bench.process();
+  const task = cron.schedule(EVERY_SECOND, () => expect.unreachable(), { name: 'job', manual, logger: quiet });
+  const down = cron.shutdown();
+  await bench.pass(0);
+  await down;
+  await expect(task.execute()).rejects.toMatchObject({ code: 'RUN_CANCELLED', reason: 'shutdown' });
+});
+
+test.each(['99 * * * *', '0 0 L * 5#1', '0 3 31 2 *', 'nightly'])(
+  'the expression %s is refused at once',
+  (expression) => {
+    const { cron } = bench.process();
+    const schedule = (): unknown => cron.schedule(expression, () => {}, { name: 'job' });
+    expect(schedule).toThrow(expect.objectContaining({ code: 'CONFIG', option: 'expression' }));
+    expect(cron.getTasks().size).toBe(0);
+  },
+);

@@ -35,7 +35,8 @@ const refused: readonly (readonly [option: string, options: object, rule: RegExp
   ['distributedLease', { name: 'a', distributedLease: 1000, lease: { ttl: '2s' } }, /same option/],
   ['timeZone', { name: 'a', timezone: 'Europe/Berlin', timeZone: 'UTC' }, /same option/],
   ['timezone', { name: 'a', timeZone: 'Europe/Atlantis' }, /not a time zone/],
-  ['startingDeadline', { name: 'a', startingDeadline: Infinity }, /Infinity/],
+  ['startingDeadline', { name: 'a', startingDeadline: Infinity }, /180 days/],
+  ['startingDeadline', { name: 'a', startingDeadline: '181d' }, /180 days/],
   ['startingDeadline', { name: 'a', startingDeadline: '100ms' }, /at least 1 s/],
   ['maxRandomDelay', { name: 'a', maxRandomDelay: 2000, startingDeadline: '1s' }, /raise startingDeadline/],
 ];
