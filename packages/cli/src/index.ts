@@ -10,3 +10,7 @@ export type * from './config/settings.ts';
 export type { Source, Spot } from './config/source.ts';
 export type { ResourceTemplate, TemplateJob } from './config/template.ts';
 export type * from './config/written.ts';
+export { defineJob, type AnyJobHandler, type JobContext, type JobFences } from './run/context.ts';
+export type { JobHandler, JobInfo, RunInfo, RunTrigger } from './run/context.ts';
+export { runConfig, type RunConfigOptions, type RunningConfig } from './run/run-config.ts';
+export type { ShutdownResult } from './run/shutdown.ts';

@@ -1,0 +1,57 @@
+import { LeasedWorker, type LeasedJob, type LeasedWorkerOptions } from '@leasehold/bullmq';
+import type { Logger } from 'pino';
+
+import type { Metrics } from './metrics.ts';
+import { codeOf, type Runs } from './runs.ts';
+import type { Trade } from './trade.ts';
+import type { Work } from './work.ts';
+
+/** The worker of a queue of a config. */
+export class QueueTrade implements Trade {
+  readonly #worker: LeasedWorker;
+  readonly #log: Logger;
+
+  /** Connects, but takes no jobs yet. Throws `ConfigError`. */
+  constructor(
+    work: Work,
+    queue: string,
+    options: LeasedWorkerOptions,
+    { runs, log: baseLog, metrics }: { readonly runs: Runs; readonly log: Logger; readonly metrics: Metrics },
+  ) {
+    const { name, handler, fencesByName: fences } = work;
+    const log = baseLog.child({ job: name });
+    this.#log = log;
+    const processor = (its: LeasedJob, _token: string, signal: AbortSignal): Promise<unknown> => {
+      const job = { name, id: its.id ?? null, data: its.data as unknown };
+      const run = { tick: null, trigger: 'queue', attempt: its.attemptsMade + 1 } as const;
+      return runs.perform({ handler, job, run, lease: its.lease, signal, fences });
+    };
+    this.#worker = new LeasedWorker(queue, processor, { ...options, autorun: false });
+    this.#worker.on('leaseBusy', ({ id }, holder, remainingMs) => {
+      metrics.busy(name);
+      log.debug({ id, holder: holder?.owner, remainingMs }, 'resource is busy');
+    });
+    this.#worker.on('leaseAbandoned', ({ id }, reason) =>
+      log.error({ id, err: reason }, 'run ignores its signal and is left behind; its lease runs out by itself'),
+    );
+    this.#worker.on('failed', (its, err) => {
+      // Of a job that did not come to its handler nobody else tells: a resource without a name, for example.
+      log[runs.hasTold(err) ? 'debug' : 'error']({ id: its?.id, err }, 'job failed');
+    });
+    this.#worker.on('stalled', (id) => log.warn({ id }, 'job was begun by a process that is gone'));
+    this.#worker.on('error', (err) => {
+      const code = codeOf(err);
+      if (code === 'STORE_UNAVAILABLE' || code === 'FENCE_UNAVAILABLE') metrics.storeFailed(code);
+      log.warn({ err }, 'trouble with the queue or the lease store');
+    });
+  }
+
+  start(): void {
+    this.#worker.run().catch((err: unknown) => this.#log.error({ err }, 'the worker has stopped'));
+  }
+
+  /** The grace is that of the options. */
+  stop(): Promise<void> {
+    return this.#worker.close();
+  }
+}

@@ -1,0 +1,90 @@
+import { performance } from 'node:perf_hooks';
+
+import { LeaseholdError, type Lease } from '@leasehold/core';
+import type { Logger } from 'pino';
+
+import type { AnyJobHandler, JobContext, JobInfo, RunInfo } from './context.ts';
+import type { Metrics } from './metrics.ts';
+
+/**
+ * What became of a run. `cancelled`: it was told to end and gave up with an error, its lease still held. `lost`: it had no lease
+ * any more when it ended, whatever it returned.
+ */
+export type RunOutcome = 'done' | 'failed' | 'cancelled' | 'lost';
+
+/** A run that is about to begin. */
+export interface RunStart {
+  readonly handler: AnyJobHandler;
+  readonly job: JobInfo;
+  readonly run: RunInfo;
+  readonly lease: Lease;
+  readonly signal: AbortSignal;
+  readonly fences: object;
+}
+
+/** The runs of this process, of all jobs: begun, counted and told of in one way, whoever triggers them. */
+export class Runs {
+  readonly #log: Logger;
+  readonly #metrics: Metrics;
+  readonly #told = new WeakSet<object>();
+  #active = 0;
+
+  constructor(log: Logger, metrics: Metrics) {
+    this.#log = log;
+    this.#metrics = metrics;
+  }
+
+  /** How many go on. */
+  get active(): number {
+    return this.#active;
+  }
+
+  /** Whether an error is that of a run, and so was told of. */
+  hasTold(error: unknown): boolean {
+    return typeof error === 'object' && error !== null && this.#told.has(error);
+  }
+
+  /** Runs the handler. Settles as it does. */
+  async perform({ handler, job, run, lease, signal, fences }: RunStart): Promise<unknown> {
+    const { name, id } = job;
+    const fields = { job: name, ...(id === null ? {} : { id }), resource: lease.resource, token: lease.fencingToken };
+    const log = this.#log.child(fields);
+    const context: JobContext = { job, run, lease, signal, fences: fences as JobContext['fences'], log };
+    const began = performance.now();
+    this.#active++;
+    this.#metrics.began(name);
+    log.info({ tick: run.tick, trigger: run.trigger, attempt: run.attempt }, 'run begins');
+    let failed = false;
+    let error: unknown;
+    try {
+      return await (handler as (context: JobContext) => unknown)(context);
+    } catch (err) {
+      failed = true;
+      error = err;
+      if (typeof err === 'object' && err !== null) this.#told.add(err);
+      throw err;
+    } finally {
+      const durationMs = Math.round(performance.now() - began);
+      const outcome = outcomeOf(lease.isHeld(), failed, signal.aborted);
+      this.#active--;
+      this.#metrics.ended(name, outcome, durationMs);
+      if (outcome === 'done') log.info({ outcome, durationMs }, 'run is done');
+      else if (outcome === 'failed') log.error({ outcome, durationMs, err: error }, 'run failed');
+      else if (outcome === 'cancelled')
+        log.warn({ outcome, durationMs, err: error }, 'run gave up, as it was told to end');
+      else
+        log.warn({ outcome, durationMs, err: error }, 'run ended without its lease; what it returned does not count');
+    }
+  }
+}
+
+function outcomeOf(isHeld: boolean, failed: boolean, aborted: boolean): RunOutcome {
+  if (!isHeld) return 'lost';
+  if (!failed) return 'done';
+  return aborted ? 'cancelled' : 'failed';
+}
+
+/** The code of one of our errors, and a word for any other. */
+export function codeOf(error: unknown): string {
+  return LeaseholdError.find(error)?.code ?? 'OTHER';
+}
