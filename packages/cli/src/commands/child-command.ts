@@ -1,0 +1,89 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { EXIT, exitOfSignal } from '../exit.ts';
+
+const LOOK_MS = 20;
+/** Killed processes are there until somebody has taken note of it. */
+const REAP_MS = 1000;
+
+/** A command that could not be started. `exit` as shells have it. */
+export class SpawnError extends Error {
+  readonly exit: number;
+
+  constructor(command: string, cause: NodeJS.ErrnoException) {
+    const isMissing = cause.code === 'ENOENT';
+    super(`${command} ${isMissing ? 'was not found' : `cannot be run: ${cause.message}`}`, { cause });
+    this.name = 'SpawnError';
+    this.exit = isMissing ? EXIT.notFound : EXIT.notExecutable;
+  }
+}
+
+/**
+ * A command with the standard streams of this process, as the leader of a process group, so that what it starts hears of
+ * signals too. A terminal's Ctrl-C therefore reaches it by `signal` alone, once.
+ */
+export class ChildCommand {
+  /** The command's own code, or 128 + n if a signal ended it. */
+  readonly exit: Promise<number>;
+  readonly #group: number;
+  #isOver = false;
+
+  private constructor(child: ChildProcess, pid: number) {
+    this.#group = -pid;
+    this.exit = once(child, 'exit').then(([code, signal]) => {
+      this.#isOver = true;
+      return typeof code === 'number' ? code : exitOfSignal(signal as NodeJS.Signals);
+    });
+  }
+
+  /** Resolves when it runs. Rejects with `SpawnError`. */
+  static async start(
+    [command = '', ...args]: readonly string[],
+    env: Readonly<Record<string, string | undefined>>,
+  ): Promise<ChildCommand> {
+    const child = spawn(command, args, { env, stdio: 'inherit', detached: true });
+    const { pid } = child;
+    if (pid !== undefined) return new ChildCommand(child, pid);
+    const [error] = (await once(child, 'error')) as [NodeJS.ErrnoException];
+    throw new SpawnError(command, error);
+  }
+
+  /** To the command and all that it has started. */
+  signal(signal: NodeJS.Signals): void {
+    try {
+      process.kill(this.#group, signal);
+    } catch {
+      // Nobody is left.
+    }
+  }
+
+  /** Whether the command, or something that it has started, is left. */
+  isLeft(): boolean {
+    try {
+      process.kill(this.#group, 0);
+      return true;
+    } catch (error) {
+      // Somebody is there who became another user.
+      return (error as NodeJS.ErrnoException).code === 'EPERM';
+    }
+  }
+
+  /** SIGTERM, and SIGKILL for whoever is left after `killAfterMs`. Resolves when the command is over and nobody is left. */
+  async terminate(killAfterMs: number): Promise<void> {
+    this.signal('SIGTERM');
+    await this.#over(killAfterMs);
+    this.signal('SIGKILL');
+    await this.exit;
+    await this.#over(REAP_MS);
+  }
+
+  /** Until the command has ended and nobody is left, or the time is over. */
+  async #over(timeoutMs: number): Promise<void> {
+    const deadline = performance.now() + timeoutMs;
+    for (let leftMs = timeoutMs; leftMs > 0 && (!this.#isOver || this.isLeft());) {
+      await sleep(Math.min(LOOK_MS, leftMs));
+      leftMs = deadline - performance.now();
+    }
+  }
+}

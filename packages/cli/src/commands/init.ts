@@ -1,0 +1,63 @@
+import { existsSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Command } from 'commander';
+import { CliError, EXIT } from '../exit.ts';
+import { outputOf, type Session } from './session.ts';
+
+const CONFIG = `# yaml-language-server: $schema=./node_modules/leasehold/schema.json
+version: 1
+store:
+  redis: \${REDIS_URL:-redis://127.0.0.1:6379}
+jobs:
+  hello:
+    cron: '* * * * *' # each minute, in one of the processes that run this file
+    timezone: UTC
+    handler: ./jobs/hello.js
+`;
+
+const JOB = `/** Called once for each tick. \`signal\` aborts when the run is to end: then finish up and return. */
+export default async function hello({ lease, log }) {
+  lease.assertHeld();
+  log.info('hello, once a minute');
+}
+`;
+
+const FILES: Readonly<Record<string, string>> = { 'leasehold.yaml': CONFIG, 'jobs/hello.js': JOB };
+
+export function addInit(program: Command, session: Session): Command {
+  return program
+    .command('init')
+    .summary('write a starter config and a job')
+    .description(`Writes ${Object.keys(FILES).join(' and ')}. Overwrites nothing: exit 2 if one of them is there.`)
+    .argument('[folder]', 'where to', '.')
+    .action(async (folder: string, _flags: object, command: Command) => {
+      const output = outputOf(session, command);
+      const files = Object.entries(FILES).map(([name, text]) => ({ path: join(folder, name), text }));
+      const there = files.find(({ path }) => existsSync(path));
+      if (there !== undefined) throw isThere(there.path);
+      for (const { path, text } of files) {
+        await writeNew(path, text);
+        output.line(path);
+      }
+      output.note('Next: leasehold validate');
+    });
+}
+
+/** Overwrites nothing, also not what has come since it was looked for. */
+async function writeNew(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  try {
+    await writeFile(path, text, { flag: 'wx' });
+  } catch (error) {
+    throw (error as NodeJS.ErrnoException).code === 'EEXIST' ? isThere(path) : error;
+  }
+}
+
+function isThere(path: string): CliError {
+  return new CliError(
+    EXIT.usage,
+    `${path} is there already; nothing was overwritten`,
+    'leasehold init <another folder>',
+  );
+}

@@ -1,0 +1,56 @@
+import type { LeaseManager, LeaseManagerOptions, Logger } from '@leasehold/core';
+import type { Command } from 'commander';
+import { describeTarget, findTarget, openManager, type Target } from '../connection.ts';
+import type { Io } from '../output/io.ts';
+import { Output } from '../output/output.ts';
+import type { CommonFlags } from './flags.ts';
+
+/** What all commands of one run of the program share. */
+export interface Session {
+  readonly io: Io;
+  /** Set by the first command that has chosen its store, for messages about it. */
+  address?: string | undefined;
+  /** Set by a command whose end is neither a success nor an error. */
+  exit: number;
+}
+
+export function outputOf(session: Session, command: Command): Output {
+  return new Output(session.io, command.optsWithGlobals<CommonFlags>());
+}
+
+export interface Connected {
+  readonly leases: LeaseManager;
+  readonly target: Target;
+  readonly output: Output;
+}
+
+/** Says whom it talks to, gives the manager to `body`, and closes it whatever happens. */
+export async function withLeases(
+  session: Session,
+  command: Command,
+  body: (connected: Connected) => Promise<void>,
+  options: Omit<LeaseManagerOptions, 'store' | 'logger'> = {},
+): Promise<void> {
+  const output = outputOf(session, command);
+  const target = await findTarget(command.optsWithGlobals<CommonFlags>(), session.io.env, async (path) => {
+    const { storeOfConfig } = await import('./config-file.ts');
+    return storeOfConfig(path, session.io.env);
+  });
+  session.address = target.address;
+  output.note(describeTarget(target), 'quiet');
+  const leases = await openManager(target, { ...options, logger: loggerOf(output) });
+  try {
+    await body({ leases, target, output });
+  } finally {
+    await leases.close({ grace: 0, abandonAfter: 0 });
+  }
+}
+
+/** Warnings always; the rest if somebody asked for it. */
+function loggerOf(output: Output): Logger {
+  const detail = (_fields: object, message: string): void => {
+    if (output.isVerbose) output.note(message, 'quiet');
+  };
+  const warning = (_fields: object, message: string): void => output.note(message, 'warning');
+  return { debug: detail, info: detail, warn: warning, error: warning };
+}

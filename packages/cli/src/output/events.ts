@@ -1,0 +1,91 @@
+import type { HistoryEntry, TickInfo } from '@leasehold/core';
+import type { Output } from './output.ts';
+import type { Tone } from './style.ts';
+import { tokenText } from './lease.ts';
+import type { Cell, Column } from './table.ts';
+
+const EVENT_COLUMNS: readonly Column[] = [
+  { title: 'WHEN' },
+  { title: 'EVENT' },
+  { title: 'OWNER', isFlexible: true },
+  { title: 'TOKEN', align: 'right' },
+  { title: 'DETAIL', isFlexible: true },
+];
+
+const EVENT_TONES: Readonly<Record<HistoryEntry['event'], Tone>> = {
+  acquired: 'good',
+  released: 'quiet',
+  adopted: 'good',
+  expired: 'bad',
+  lost: 'bad',
+  revoked: 'warning',
+  refused: 'bad',
+};
+
+export function eventTable(output: Output, events: readonly HistoryEntry[]): Promise<void> {
+  return output.table(
+    EVENT_COLUMNS,
+    events.map((entry): Cell[] => [
+      { text: output.instant(entry.at) },
+      { text: entry.event.toUpperCase(), tone: EVENT_TONES[entry.event] },
+      { text: entry.owner === '' ? '-' : entry.owner },
+      { text: tokenText(entry.fencingToken) },
+      { text: [entry.detail, tickText(entry)].filter((part) => part !== '').join(' · ') || '-' },
+    ]),
+  );
+}
+
+function tickText({ job, tick }: HistoryEntry): string {
+  return job === null || tick === null ? '' : `${job} ${tick.toISOString()}`;
+}
+
+const TICK_COLUMNS: readonly Column[] = [
+  { title: 'TICK' },
+  { title: 'OUTCOME' },
+  { title: 'ATTEMPT', align: 'right' },
+  { title: 'OWNER', isFlexible: true },
+  { title: 'TOKEN', align: 'right' },
+];
+
+const OUTCOME_TONES: Readonly<Record<TickInfo['status'], Tone>> = {
+  claimed: 'warning',
+  done: 'good',
+  failed: 'bad',
+  aborted: 'bad',
+};
+
+/** A tick is an instant of a schedule: what people compare it with is written as instants, so it is never relative. */
+export function tickTable(output: Output, ticks: readonly TickInfo[]): Promise<void> {
+  return output.table(TICK_COLUMNS, ticks.map(tickRow));
+}
+
+function tickRow(tick: TickInfo): Cell[] {
+  return [
+    { text: tick.tick.toISOString() },
+    { text: tick.status.toUpperCase(), tone: OUTCOME_TONES[tick.status] },
+    { text: String(tick.attempt) },
+    { text: tick.owner === '' ? '-' : tick.owner },
+    { text: tokenText(tick.fencingToken) },
+  ];
+}
+
+const JOB_COLUMNS: readonly Column[] = [{ title: 'JOB', isFlexible: true }, ...TICK_COLUMNS];
+
+/** Of several jobs: for each what is to come, the farthest first, then what has been. */
+export function jobRunTable(
+  output: Output,
+  jobs: readonly { readonly job: string; readonly ticks: readonly TickInfo[]; readonly next: readonly Date[] }[],
+): Promise<void> {
+  const rows = jobs.flatMap(({ job, ticks, next }) => [
+    ...next
+      .toReversed()
+      .map((at): Cell[] => [
+        { text: job },
+        { text: at.toISOString() },
+        { text: 'NEXT' },
+        ...['-', '-', '-'].map((text) => ({ text })),
+      ]),
+    ...ticks.map((tick) => [{ text: job }, ...tickRow(tick)]),
+  ]);
+  return output.table(JOB_COLUMNS, rows);
+}

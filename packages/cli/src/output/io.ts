@@ -1,0 +1,21 @@
+/** Where a command writes. `process.stdout` is one. */
+export interface Sink {
+  write(text: string): unknown;
+  readonly isTTY?: boolean | undefined;
+  /** Only of a terminal. */
+  readonly columns?: number | undefined;
+}
+
+/** What a command has of the process it runs in. */
+export interface Io {
+  /** Data, and nothing else. */
+  readonly stdout: Sink;
+  /** Everything else. */
+  readonly stderr: Sink;
+  readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean | undefined };
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+export function processIo(): Io {
+  return { stdout: process.stdout, stderr: process.stderr, stdin: process.stdin, env: process.env };
+}

@@ -1,0 +1,104 @@
+import { CliError, EXIT } from '../exit.ts';
+import { escapeText } from './escape.ts';
+import type { Io } from './io.ts';
+import { hasColour, styleOf, type Style, type Tone } from './style.ts';
+import { aligned, tabbed, type Cell, type Column } from './table.ts';
+import { formatRelative } from './time.ts';
+
+/** The flags that every command has. `color` is commander's name for the absence of `--no-color`. */
+export interface OutputFlags {
+  readonly json?: boolean | undefined;
+  readonly quiet?: boolean | undefined;
+  readonly verbose?: boolean | undefined;
+  readonly utc?: boolean | undefined;
+  readonly color?: boolean | undefined;
+}
+
+/** Where there is no terminal, and in one that does not say. */
+const DEFAULT_COLUMNS = 80;
+
+/**
+ * How a command speaks: data to the standard output, everything else to standard error. On a terminal tables are aligned
+ * and instants are relative; in a pipe the columns are the same, separated by tabs, and instants are ISO 8601, UTC.
+ */
+export class Output {
+  readonly isJson: boolean;
+  readonly isVerbose: boolean;
+  readonly style: Style;
+  readonly #io: Io;
+  readonly #isQuiet: boolean;
+  readonly #isTerminal: boolean;
+  readonly #isAbsolute: boolean;
+  readonly #errorStyle: Style;
+
+  constructor(io: Io, flags: OutputFlags) {
+    const { json = false, quiet = false, verbose = false, utc = false, color = true } = flags;
+    if (quiet && verbose) throw new CliError(EXIT.usage, '--quiet and --verbose contradict each other');
+    this.#io = io;
+    this.isJson = json;
+    this.isVerbose = verbose;
+    this.#isQuiet = quiet;
+    this.#isTerminal = io.stdout.isTTY === true;
+    this.#isAbsolute = utc || !this.#isTerminal;
+    this.style = styleOf(hasColour(io, !color));
+    this.#errorStyle = styleOf(hasColour({ stdout: io.stderr, env: io.env }, !color));
+  }
+
+  /** One object, with the name of its shape first. */
+  json(schema: string, fields: object): void {
+    this.#io.stdout.write(`${JSON.stringify({ schema: `leasehold/${schema}/v1`, ...fields })}\n`);
+  }
+
+  /** The cells are escaped here. */
+  async table(columns: readonly Column[], rows: readonly (readonly Cell[])[]): Promise<void> {
+    const safe = rows.map((row) => row.map(({ text, tone }) => ({ text: escapeText(text), tone })));
+    this.#io.stdout.write(
+      this.#isTerminal ? await aligned(columns, safe, { width: this.width, style: this.style }) : tabbed(columns, safe),
+    );
+  }
+
+  /** Names and values, one pair a line; values are escaped here. */
+  fields(pairs: readonly (readonly [name: string, value: string, tone?: Tone])[]): void {
+    const width = Math.max(...pairs.map(([name]) => name.length));
+    for (const [name, value, tone] of pairs) {
+      const shown = tone === undefined ? escapeText(value) : this.style(tone, escapeText(value));
+      const head = this.#isTerminal ? `${this.style('quiet', name.padEnd(width))}  ` : `${name}\t`;
+      this.#io.stdout.write(`${head}${shown}\n`);
+    }
+  }
+
+  /** One line of data, escaped here. */
+  line(text: string): void {
+    this.#io.stdout.write(`${escapeText(text)}\n`);
+  }
+
+  /** Ready text, to the standard output. */
+  text(text: string): void {
+    this.#io.stdout.write(text.endsWith('\n') ? text : `${text}\n`);
+  }
+
+  /** A title between parts of the data; only people need it. */
+  heading(text: string): void {
+    if (this.#isTerminal) this.#io.stdout.write(`\n${this.style('strong', text)}\n`);
+    else this.#io.stdout.write('\n');
+  }
+
+  /** For people, to standard error, unless they asked for quiet. Escaped here. */
+  note(text: string, tone?: Tone): void {
+    if (!this.#isQuiet) this.warn(text, tone);
+  }
+
+  /** As `note`, also if quiet was asked for. */
+  warn(text: string, tone?: Tone): void {
+    const line = escapeText(text);
+    this.#io.stderr.write(`${tone === undefined ? line : this.#errorStyle(tone, line)}\n`);
+  }
+
+  instant(at: Date): string {
+    return this.#isAbsolute ? at.toISOString() : formatRelative(at, Date.now());
+  }
+
+  get width(): number {
+    return this.#io.stdout.columns ?? DEFAULT_COLUMNS;
+  }
+}

@@ -1,0 +1,134 @@
+import { readFileSync } from 'node:fs';
+import { type Argument, Command, CommanderError, Help } from 'commander';
+import { addCompletion } from './commands/completion.ts';
+import { addExec } from './commands/exec.ts';
+import { withConnectionFlags, withOutputFlags, type CommonFlags } from './commands/flags.ts';
+import { addInit } from './commands/init.ts';
+import { addLog } from './commands/log.ts';
+import { addLs } from './commands/ls.ts';
+import { addRuns } from './commands/runs.ts';
+import { addSchema } from './commands/schema.ts';
+import type { Session } from './commands/session.ts';
+import { addShow } from './commands/show.ts';
+import { addStop } from './commands/stop.ts';
+import { addValidate } from './commands/validate.ts';
+import { EXIT, EXIT_MEANINGS } from './exit.ts';
+import { escapeText } from './output/escape.ts';
+import { describeFailure } from './output/failure.ts';
+import type { Io } from './output/io.ts';
+
+const LOOK = 'Look (read only, safe at any time):';
+const ACT = 'Act:';
+const RUN = 'Run:';
+
+interface Verb {
+  readonly group: string;
+  readonly add: (program: Command, session: Session) => Command;
+  /** Shown in its help. */
+  readonly example: string;
+  readonly isLocal?: boolean;
+}
+
+const VERBS: readonly Verb[] = [
+  { group: LOOK, add: addLs, example: "leasehold ls 'customer:*' --held" },
+  { group: LOOK, add: addShow, example: 'leasehold show customer:42' },
+  { group: LOOK, add: addLog, example: 'leasehold log customer:42 --json' },
+  { group: LOOK, add: addRuns, example: 'leasehold runs nightly-report --resource reports' },
+  { group: ACT, add: addStop, example: 'leasehold stop reports --reason INC-4711' },
+  { group: RUN, add: addExec, example: 'leasehold exec reports --wait 10s -- ./report.sh --all' },
+  { group: RUN, add: addValidate, example: 'leasehold validate leasehold.yaml', isLocal: true },
+  { group: RUN, add: addInit, example: 'leasehold init', isLocal: true },
+  { group: RUN, add: addSchema, example: 'leasehold schema > leasehold.schema.json', isLocal: true },
+  { group: RUN, add: addCompletion, example: 'source <(leasehold completion bash)', isLocal: true },
+];
+
+/** One of each group. */
+const EXAMPLES = `
+Examples:
+  $ leasehold ls --held                               who owns what
+  $ leasehold stop reports --reason INC-4711          ask its owner to let go
+  $ leasehold exec reports --wait 10s -- ./report.sh  run a script under a lease
+`;
+
+const EXITS = `
+Exit codes:
+${EXIT_MEANINGS.map(([code, meaning]) => `  ${String(code).padStart(3)}  ${meaning}`).join('\n')}
+`;
+
+/** The whole command line, connected to nothing. */
+export function createProgram(session: Session): Command {
+  const { io } = session;
+  const program = new Command('leasehold')
+    .usage('<command> [options]')
+    .version(ownVersion(), '-V, --version', 'the version of this program')
+    .description('Fenced leases: who owns what, letting go, and running under one.')
+    .addHelpCommand(new Command('help').argument('[command]').summary('the help of a command').helpGroup(RUN))
+    .configureHelp({
+      formatHelp: (command, help) => verbsFirst(Help.prototype.formatHelp.call(help, command, help)),
+      subcommandTerm: (command) =>
+        [command.name(), ...command.registeredArguments.map((argument) => humanReadable(argument))].join(' '),
+    })
+    .helpOption('-h, --help', 'this, or the help of a command')
+    // So that what comes after the verb, and after --, is the verb's.
+    .enablePositionalOptions()
+    .exitOverride()
+    .showSuggestionAfterError()
+    .configureOutput({
+      writeOut: (text) => io.stdout.write(text),
+      writeErr: (text) => io.stderr.write(text),
+      outputError: (text, write) => write(text.replace(/^error: /, 'leasehold: ')),
+      getOutHelpWidth: () => io.stdout.columns ?? 80,
+      getErrHelpWidth: () => io.stderr.columns ?? 80,
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    })
+    .addHelpText('after', EXAMPLES + EXITS);
+  withOutputFlags(withConnectionFlags(program));
+  for (const { group, add, example, isLocal = false } of VERBS) {
+    const command = add(program, session).helpGroup(group);
+    command.showHelpAfterError(`Try: leasehold ${command.name()} --help`);
+    if (!isLocal) withConnectionFlags(command);
+    withOutputFlags(command).addHelpText('after', `\nExample:\n  $ ${example}`);
+  }
+  return program;
+}
+
+/** Of this package, which is one folder up both from the sources and from what is built of them. */
+function ownVersion(): string {
+  const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  return (manifest as { readonly version: string }).version;
+}
+
+/** A reader wants the commands before the options that they share. */
+function verbsFirst(help: string): string {
+  const [usage = '', description = '', ...blocks] = help.trimEnd().split('\n\n');
+  const isVerbs = (block: string): boolean => [LOOK, ACT, RUN].some((group) => block.startsWith(group));
+  const verbs = blocks.filter(isVerbs);
+  const rest = blocks.filter((block) => !isVerbs(block));
+  return `${[usage, description, ...verbs, ...rest].join('\n\n')}\n`;
+}
+
+function humanReadable(argument: Argument): string {
+  const name = `${argument.name()}${argument.variadic ? '...' : ''}`;
+  return argument.required ? `<${name}>` : `[${name}]`;
+}
+
+/** Runs one command line, `argv` without node and program. Resolves with the exit code; never rejects. */
+export async function main(argv: readonly string[], io: Io): Promise<number> {
+  const session: Session = { io, exit: EXIT.done };
+  const program = createProgram(session);
+  try {
+    if (argv.length === 0) program.help({ error: true });
+    await program.parseAsync(argv, { from: 'user' });
+    return session.exit;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
+    const { exit, lines } = await describeFailure(error, { address: session.address, isVerbose: isVerbose(program) });
+    for (const line of lines) io.stderr.write(`${escapeText(line)}\n`);
+    return exit;
+  }
+}
+
+function isVerbose(program: Command): boolean {
+  return [program, ...program.commands].some((command) => command.opts<CommonFlags>().verbose === true);
+}
