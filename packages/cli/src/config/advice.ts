@@ -21,7 +21,7 @@ export interface Advice {
 }
 
 /** The hours in which zones set their clocks. */
-const CHANGING_HOURS = [1, 2, 3];
+const CHANGING_HOURS: ReadonlySet<number> = new Set([1, 2, 3]);
 
 /** Looks at settings that are valid, as of now. `count` next ticks are given for each cron job, 0 to 100. @default 5 */
 export function checkConfig(
@@ -53,7 +53,7 @@ function adviseCron(job: CronJobSettings, source: Source, warnings: Problem[], c
   const odd = [clockChange?.missing, clockChange?.repeated].filter((time) => time !== null && time !== undefined);
   for (const { message } of odd) warn('cron', message, 'choose another time, or timezone: UTC');
   // What runs more often hardly misses one run.
-  if (zoneChanges && odd.length === 0 && hours.length <= 4 && hours.some((hour) => CHANGING_HOURS.includes(hour))) {
+  if (zoneChanges && odd.length === 0 && hours.length <= 4 && hours.some((hour) => CHANGING_HOURS.has(hour))) {
     const message = `runs between 01:00 and 03:59 in ${timezone}, when clocks are set forward or back`;
     warn('cron', message, 'a day with a change has another length; UTC has none');
   }

@@ -71,8 +71,8 @@ function fenceOf(judge: Judge, name: string, value: unknown): FenceSettings | un
   if (fence === undefined) return undefined;
   const { postgres, schema = 'leasehold', timeout, idleTimeout, lockTimeout, isolation = 'read committed' } = fence;
   if (lockTimeout !== undefined && lockTimeout <= (idleTimeout ?? 5000)) {
-    const rule = `must be more than idleTimeout (${idleTimeout ?? 5000} ms), after which a stopped owner is gone`;
-    judge.add([...path, 'lockTimeout'], `is ${lockTimeout} ms: ${rule}`);
+    const rule = 'must be more than idleTimeout (5s if it is left out), after which a stopped owner is gone';
+    judge.add([...path, 'lockTimeout'], `is too short: it ${rule}`);
   }
   const times = { timeoutMs: timeout, idleTimeoutMs: idleTimeout, lockTimeoutMs: lockTimeout };
   return { kind: 'postgres', url: postgres, schema, ...times, isolation };
@@ -128,7 +128,7 @@ function kindOf<K extends string>(
   }
   const has = kinds.filter((kind) => Object.hasOwn(value, kind));
   if (has.length > 1) {
-    judge.add(path, `has ${has.join(' and ')}`, `it is one of them: leave out the other`);
+    judge.add(path, `has ${has.join(' and ')}`, 'keep one of them');
     return undefined;
   }
   if (has[0] !== undefined) return has[0];

@@ -26,9 +26,11 @@ export async function resolveHandlers(
     imports.set(file, importing);
     const module = await importing;
     const at = ['jobs', name, 'handler'];
-    const which = `'${handler.module}'`;
+    const written = source.written(at);
+    const which = written === undefined ? `'${handler.module}'` : `the file from ${written}`;
     if ('fault' in module) {
-      const [message, remedy] = module.fault;
+      const [said, remedy] = module.fault;
+      const message = written === undefined ? said : 'cannot be imported';
       problems.push(source.problem(at, `${which} ${message}`, remedy));
       continue;
     }
@@ -36,6 +38,8 @@ export async function resolveHandlers(
     const exported: unknown = Object.hasOwn(exports, handler.exported) ? exports[handler.exported] : undefined;
     if (typeof exported === 'function') {
       handlers.set(name, exported as Handler);
+    } else if (written !== undefined) {
+      problems.push(source.problem(at, `${which} does not export such a function`));
     } else if (exported !== undefined) {
       problems.push(source.problem(at, `${which} exports '${handler.exported}', which is no function`));
     } else {

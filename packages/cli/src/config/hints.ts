@@ -1,7 +1,7 @@
 import { nearest } from './nearest.ts';
 
-/** What others call what we have, by where it is written. */
-const ELSEWHERE: Readonly<Record<string, string>> = {
+/** What others call the options of a job. */
+const OF_JOBS: Readonly<Record<string, string>> = {
   schedule: "write it as cron: '0 3 * * *'",
   expression: "write it as cron: '0 3 * * *'",
   pattern: "write it as cron: '0 3 * * *'",
@@ -15,16 +15,16 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   timeout: 'write lease: { maxHold: 2h }',
   processor: "write it as handler: './jobs/pay.js#charge'",
   run: "write it as handler: './jobs/pay.js#charge'",
-  url: 'the address is written as redis or postgres',
-  '<<': 'merge keys are not read; use defaults, or an alias for the whole value',
 };
 
 /** For a key that is not known: the nearest that is, or where it belongs. `below` has the keys of maps among those. */
 export function hintFor(key: string, known: readonly string[], below: ReadonlyMap<string, readonly string[]>): string {
+  if (key === '<<') return 'merge keys are not read; use defaults, or an alias for the whole value';
+  if (key === 'url') return 'the address is written as redis or postgres';
+  if (known.includes('handler') && Object.hasOwn(OF_JOBS, key)) return OF_JOBS[key] as string;
   const home = [...below].find(([, keys]) => keys.includes(key));
   if (home !== undefined) return `it belongs into ${home[0]}: { ${key}: … }`;
   const meant = nearest(key, known);
   if (meant !== undefined) return `did you mean ${meant}?`;
-  const elsewhere = Object.hasOwn(ELSEWHERE, key) ? ELSEWHERE[key] : undefined;
-  return elsewhere ?? `there are ${known.join(', ')}`;
+  return `there are ${known.join(', ')}`;
 }

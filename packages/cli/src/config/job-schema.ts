@@ -167,10 +167,14 @@ export const intervalJob = z
 /** A name with places for what a job carries. */
 function template() {
   return field<ResourceTemplate, string>({ type: 'string', minLength: 1 }, (value) => {
-    if (typeof value !== 'string') return new Fault('must be a text');
+    if (typeof value !== 'string') return new Fault("must be a name, such as 'customer:{data.customerId}'");
     const parsed = parseTemplate(value);
     if ('resourceOf' in parsed) return value === '' ? new Fault('must not be empty') : parsed;
-    return new Fault(`${parsed.message} (character ${parsed.column})`, { remedy: parsed.remedy, asIs: true });
+    return new Fault(`${parsed.message} (character ${parsed.column})`, {
+      remedy: parsed.remedy,
+      plain: 'cannot be read as a template',
+      asIs: true,
+    });
   });
 }
 

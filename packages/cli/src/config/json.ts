@@ -9,8 +9,11 @@ export function readJson(text: string, source: Source): Raw {
   } catch (error) {
     const offset = offsetOfError(text);
     const { line, column } = placeOf(text, offset);
-    const message = offset >= text.length ? 'ends before it is complete' : `is no JSON: ${ruleOf(error as Error)}`;
-    const remedy = 'JSON has "double quotes", no comments, and no comma after the last; YAML allows more';
+    const isOpen = offset >= text.length;
+    const message = isOpen ? 'ends before it is complete' : `is no JSON: ${ruleOf(error as Error)}`;
+    const remedy = isOpen
+      ? 'look for a bracket or a quote that is not closed'
+      : 'JSON has "double quotes", no comments, and no comma after the last; YAML allows more';
     return { value: undefined, problems: [{ ...source.problem([], message, remedy), line, column }] };
   }
   return readYaml(text, source);

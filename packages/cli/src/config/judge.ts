@@ -73,7 +73,10 @@ export class Judge {
     const wrong = inner.reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown> | undefined)?.[key], value);
     const fault: unknown = issue.code === 'custom' ? issue.params?.['fault'] : undefined;
     if (fault instanceof Fault) this.#addFault(fault, wrong, path);
-    else this.add(path, wrong === undefined ? 'is missing' : `is ${this.shown(path, wrong)}: ${ruleOf(issue)}`);
+    else {
+      const rule = `${ruleOf(issue)}${contentOf(shapeAt(schema, inner))}`;
+      this.add(path, wrong === undefined ? `is missing: it ${rule}` : `is ${this.shown(path, wrong)}: ${rule}`);
+    }
   }
 
   #addFault({ rule, plain, remedy, secret, asIs }: Fault, wrong: unknown, path: Path): void {
@@ -90,7 +93,14 @@ export class Judge {
 function ruleOf(issue: z.core.$ZodIssue): string {
   if (issue.code !== 'invalid_type') return issue.message;
   if (issue.expected === 'array') return 'must be a list';
-  return issue.expected === 'object' || issue.expected === 'record' ? 'must be a map' : issue.message;
+  if (issue.expected === 'record') return 'must be a map, its keys the names';
+  return issue.expected === 'object' ? 'must be a map' : issue.message;
+}
+
+/** The keys that a map must have. */
+function contentOf(shape: z.ZodRawShape): string {
+  const needed = Object.keys(shape).filter((key) => (shape[key] as z.ZodType).meta()?.['jsonRequired'] === true);
+  return needed.length === 0 ? '' : ` with ${needed.join(', ')}`;
 }
 
 function unwrapped(schema: unknown): unknown {

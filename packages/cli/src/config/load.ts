@@ -92,7 +92,8 @@ async function isFile(path: string): Promise<boolean> {
 function finished(raw: Raw, source: Source, env: Environment, folder: string): LoadedConfig {
   if (raw.value === undefined && raw.problems.length > 0) throw new ConfigFileError(sorted(raw.problems));
   const { value, problems: ofEnv, unset } = interpolate(raw.value, env, source);
-  const { settings, problems } = check(value, source, unset);
+  const unknown = new Set([...unset, ...(raw.unread ?? [])]);
+  const { settings, problems } = check(value, source, unknown);
   const all = [...raw.problems, ...ofEnv, ...problems];
   if (settings === undefined || all.length > 0) throw new ConfigFileError(sorted(all));
   return { settings, folder, source };

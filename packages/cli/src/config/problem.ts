@@ -52,13 +52,16 @@ function oneLine({ file, line, column, path, message, remedy }: Problem): string
 
 /** `jobs.a.lease.fences[0]`, and `jobs["a.b"]` for keys that would be misread. */
 export function pathText(path: Path): string {
-  return path
+  const end = path.length > 12 ? '…' : '';
+  const keys = path
+    .slice(0, 12)
     .map((key, index) => {
       if (typeof key === 'number') return `[${key}]`;
       if (!/^[\w-]+$/.test(key)) return `[${JSON.stringify(shorten(key))}]`;
       return index === 0 ? key : `.${key}`;
     })
     .join('');
+  return `${keys}${end}`;
 }
 
 /** A text in a message: not longer than a line. */

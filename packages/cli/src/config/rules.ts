@@ -58,7 +58,8 @@ export function cronSettings(context: Context, name: string, job: Given<typeof c
     }
   }
   if (maxRandomDelayMs > startingDeadlineMs) {
-    const rule = `is ${maxRandomDelayMs} ms: must be at most startingDeadline (${startingDeadlineMs} ms), or runs could begin too late`;
+    const rule =
+      'is too long: it must be at most startingDeadline (5m if it is left out), or runs could begin too late';
     judge.add([...path, 'maxRandomDelay'], rule, 'raise startingDeadline');
   }
   refuseBraces(judge, path, lease.resource);

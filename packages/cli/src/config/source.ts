@@ -54,7 +54,10 @@ export class Source {
 
 /** A config as it was read: plain values, and all that kept it from being read whole. */
 export interface Raw {
+  /** Undefined if nothing can be said of what is in it. */
   readonly value: unknown;
+  /** Paths (as texts) of what was not read: nothing more is to be said of them. */
+  readonly unread?: ReadonlySet<string>;
   readonly problems: readonly Problem[];
 }
 

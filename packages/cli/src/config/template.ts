@@ -32,7 +32,7 @@ export interface TemplateFault {
 }
 
 const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]*$/;
-const ROOTS = ['data', 'name', 'id'];
+const ROOTS: ReadonlySet<string> = new Set(['data', 'name', 'id']);
 // oxlint-disable-next-line no-control-regex -- these cannot be in a name
 const ENCODED = /[%:{}\u0000-\u001f\u007f-\u009f\u2028\u2029]/g;
 
@@ -81,7 +81,7 @@ function faultOf(path: readonly string[], inner: string): string | undefined {
   if (bad !== undefined) return 'has something else than names and dots in its braces';
   if (path.some((key) => FORBIDDEN_KEYS.has(key))) return 'names a field that no job has';
   const [root = '', ...others] = path;
-  if (!ROOTS.includes(root)) return `begins with '${root}' in its braces: there are data, name and id`;
+  if (!ROOTS.has(root)) return `begins with '${root}' in its braces: there are data, name and id`;
   if (root === 'data' ? others.length === 0 : others.length > 0) {
     return root === 'data' ? 'names the data as a whole' : `names a field of '${root}', which has none`;
   }

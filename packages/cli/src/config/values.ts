@@ -211,8 +211,7 @@ export function handler(): z.ZodType<HandlerSettings, string> {
     if (typeof value !== 'string') return new Fault(rule);
     const [, module, , exported = 'default'] = HANDLER.exec(value) ?? [];
     if (module !== undefined) return { module, exported };
-    const withDot = HANDLER.test(`./${value}`);
-    const meant = withDot ? `./${value}` : HANDLER.test(`${value}.js`) ? `${value}.js` : undefined;
+    const meant = /[:@\s]/.test(value) ? undefined : [`./${value}`, `${value}.js`].find((text) => HANDLER.test(text));
     const remedy = meant === undefined ? undefined : `write '${meant}'`;
     return new Fault(rule, { remedy });
   });

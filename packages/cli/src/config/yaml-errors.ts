@@ -17,7 +17,11 @@ const BRACES = /(?:^|[\s{,])[\w-]+:\s+([^\s'"{[,]*\$?\{[^'"\s]*\})/;
  * What the errors of the parser mean for somebody who writes a config, with their offsets. One for each line, because those after the first
  * are consequences; and the texts of the parser do not quote the file, which may hold passwords.
  */
-export function explain(text: string, errors: readonly YAMLError[]): readonly Explained[] {
+export function explain(
+  text: string,
+  errors: readonly YAMLError[],
+  openedAt: (offset: number) => number | undefined,
+): readonly Explained[] {
   const lines = new Set<number>();
   const explained: Explained[] = [];
   for (const error of [...errors].sort((a, b) => a.pos[0] - b.pos[0])) {
@@ -28,7 +32,7 @@ export function explain(text: string, errors: readonly YAMLError[]): readonly Ex
     const where = isTab ? -1 : start;
     if (lines.has(where)) continue;
     lines.add(where);
-    const found = explainOne(error, text, start);
+    const found = explainOne(error, text, start, openedAt);
     explained.push(found);
     // What is open to the end of the file swallows the rest.
     if (!isIndependent(error)) break;
@@ -43,7 +47,12 @@ function isIndependent({ code, message }: YAMLError): boolean {
   );
 }
 
-function explainOne(error: YAMLError, text: string, start: number): Explained {
+function explainOne(
+  error: YAMLError,
+  text: string,
+  start: number,
+  openedAt: (offset: number) => number | undefined,
+): Explained {
   const [offset] = error.pos;
   const line = text.slice(start, endOfLine(text, start));
   switch (error.code) {
@@ -56,12 +65,12 @@ function explainOne(error: YAMLError, text: string, start: number): Explained {
         remedy: 'write plain values; a text that begins with ! is quoted',
       };
     case 'MISSING_CHAR':
+      if (!error.message.endsWith('quote')) break;
       return {
-        offset,
-        message: `${lowerFirst(error.message)}`,
-        remedy: 'look for a quote or a bracket that is not closed',
+        offset: openedAt(offset) ?? offset,
+        message: 'begins with a quote that is not closed',
+        remedy: 'close it',
       };
-    case 'DUPLICATE_KEY':
     default:
   }
   const unquoted = UNQUOTED.exec(line)?.[1];

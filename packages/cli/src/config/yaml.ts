@@ -7,6 +7,7 @@ import {
   Lexer,
   LineCounter,
   Parser,
+  visit,
   type Alias,
   type CST,
   type Document,
@@ -15,7 +16,7 @@ import {
 } from 'yaml';
 
 import type { Path, Place, Problem } from './problem.ts';
-import { shorten } from './problem.ts';
+import { pathText, shorten } from './problem.ts';
 import { FORBIDDEN_KEYS, MAX_DEPTH, MAX_VALUES, type Raw, type Source } from './source.ts';
 import { explain } from './yaml-errors.ts';
 
@@ -41,19 +42,31 @@ export function readYaml(text: string, source: Source): Raw {
   const composer = new Composer({ lineCounter: lines, prettyErrors: false, keepSourceTokens: true, uniqueKeys: false });
   const [document, second] = [...composer.compose(tokens, true, text.length)];
   if (document === undefined) return { value: undefined, problems: [] };
-  const problems = explain(text, [...document.errors, ...document.warnings]).map(({ offset, message, remedy }) =>
-    at(offset, message, remedy),
-  );
+  const problems = explain(text, [...document.errors, ...document.warnings], (offset) =>
+    openedAt(document, offset),
+  ).map(({ offset, message, remedy }) => at(offset, message, remedy));
   if (second !== undefined) {
     const offset = second.range[0];
     problems.push(at(offset, 'begins a second document', 'write one config in one file, without ---'));
   }
   if (document.directives.yaml.version !== '1.2') {
-    problems.push(at(0, 'asks for another YAML than 1.2', 'remove the %YAML line'));
+    problems.push(at(0, 'asks for another YAML than 1.2', 'remove the line with %YAML'));
   }
   if (problems.length > 0) return { value: undefined, problems };
   const walker = new Walker(document, source, placeAt);
-  return { value: walker.plain(document.contents, [], 0, undefined), problems: walker.problems };
+  const value = walker.plain(document.contents, [], 0, undefined);
+  return { value: walker.stopped ? undefined : value, problems: walker.problems, unread: walker.unread };
+}
+
+/** Where the text begins that goes on until there. */
+function openedAt(document: Document.Parsed, offset: number): number | undefined {
+  let found: number | undefined;
+  visit(document, {
+    Scalar: (_, { range, type }) => {
+      if (range && type?.startsWith('QUOTE') && range[0] < offset && range[2] >= offset) found = range[0];
+    },
+  });
+  return found;
 }
 
 interface Refusal {
@@ -81,11 +94,12 @@ function tokensOf(text: string, lines: LineCounter): CST.Token[] | Refusal {
 /** Makes plain values of nodes, and counts, because aliases can repeat each other without an end. */
 class Walker {
   readonly problems: Problem[] = [];
+  readonly unread = new Set<string>();
   readonly #document: Document.Parsed;
   readonly #source: Source;
   readonly #placeAt: (offset: number) => Place;
   #values = 0;
-  #stopped = false;
+  stopped = false;
 
   constructor(document: Document.Parsed, source: Source, placeAt: (offset: number) => Place) {
     this.#document = document;
@@ -94,7 +108,7 @@ class Walker {
   }
 
   plain(node: ParsedNode | null, path: Path, depth: number, key: Place | undefined): unknown {
-    if (this.#stopped || node === null) return null;
+    if (this.stopped || node === null) return null;
     const value = this.#placeAt(node.range[0]);
     this.#source.put(path, { key, value });
     if (++this.#values > MAX_VALUES) return this.#stop(path, 'has too many values to be a config, aliases counted in');
@@ -110,6 +124,7 @@ class Walker {
   #aliased(node: Alias.Parsed, path: Path, depth: number, key: Place | undefined): unknown {
     const target = node.resolve(this.#document) as ParsedNode | undefined;
     if (target !== undefined) return this.plain(target, path, depth + 1, key);
+    this.unread.add(pathText(path));
     const isSchedule = !/^\w/.test(node.source);
     const remedy = isSchedule
       ? `quote the text: '*${shorten(node.source)}'`
@@ -125,10 +140,9 @@ class Walker {
     for (const { key, value } of node.items) {
       const place = this.#placeAt(key.range[0]);
       if (!isScalar(key)) {
-        this.#source.put([...path, '?'], { key: place, value: place });
-        this.problems.push(
-          this.#source.problem([...path, '?'], 'is a key that is no text', 'quote a text that has { } [ ] in it'),
-        );
+        const message = 'has a key that is no text';
+        this.problems.push({ ...this.#source.problem(path, message, 'quote a text that has { } [ ] in it'), ...place });
+        this.unread.add(pathText(path));
         continue;
       }
       // As it is written: 0x10 and 16 are two names.
@@ -155,7 +169,7 @@ class Walker {
   }
 
   #stop(path: Path, message: string): null {
-    this.#stopped = true;
+    this.stopped = true;
     this.problems.push(this.#source.problem(path, message));
     return null;
   }
