@@ -4,7 +4,7 @@ import { extname, join, resolve } from 'node:path';
 import { check } from './check.ts';
 import { interpolate, type Environment } from './env.ts';
 import { readJson } from './json.ts';
-import { copyOf, readModule } from './module.ts';
+import { copyOf, isFile, readModule } from './module.ts';
 import { ConfigFileError } from './problem.ts';
 import type { Settings } from './settings.ts';
 import { sorted, Source, type Raw } from './source.ts';
@@ -80,13 +80,6 @@ export async function findConfig(folder: string): Promise<string> {
     throw new ConfigFileError([source.problem([], `has ${found.join(' and ')}`, 'name the one that is meant')]);
   }
   return join(folder, first);
-}
-
-async function isFile(path: string): Promise<boolean> {
-  return stat(path).then(
-    (found) => found.isFile(),
-    () => false,
-  );
 }
 
 function finished(raw: Raw, source: Source, env: Environment, folder: string): LoadedConfig {

@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 
 import { shorten, type Path, type Problem } from './problem.ts';
@@ -22,8 +23,17 @@ type Imported =
   | { readonly exports: Readonly<Record<string, unknown>> }
   | { readonly fault: readonly [message: string, remedy?: string] };
 
+export async function isFile(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isFile(),
+    () => false,
+  );
+}
+
 /** A module, or why there is none. */
 export async function importFile(file: string): Promise<Imported> {
+  // An import that is missing says the same, be it this file or one that it imports.
+  if (!(await isFile(file))) return { fault: ['is not there'] };
   try {
     return { exports: (await import(pathToFileURL(file).href)) as Record<string, unknown> };
   } catch (error) {

@@ -78,4 +78,4 @@ export const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constr
 /** More levels than any config has. */
 export const MAX_DEPTH = 32;
 /** More values than any config has, with those that aliases repeat. */
-export const MAX_VALUES = 100_000;
+export const MAX_VALUES = 50_000;

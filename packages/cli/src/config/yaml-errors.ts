@@ -8,6 +8,9 @@ interface Explained {
   readonly remedy?: string;
 }
 
+/** As many as anybody reads; finding the line of each costs time. */
+const MAX_ERRORS = 500;
+
 /** A value that begins with a mark of YAML, after a key or a dash: the mark, and the text up to a comment or the next key. */
 const UNQUOTED = /(?:^|[\s{,[])(?:[^\s'"#]+:|-)\s+((?:[*@`%&!|>]).*)$/;
 /** A brace in a text that is not quoted, within a map in braces. */
@@ -24,7 +27,7 @@ export function explain(
 ): readonly Explained[] {
   const lines = new Set<number>();
   const explained: Explained[] = [];
-  for (const error of [...errors].sort((a, b) => a.pos[0] - b.pos[0])) {
+  for (const error of [...errors].sort((a, b) => a.pos[0] - b.pos[0]).slice(0, MAX_ERRORS)) {
     const [offset] = error.pos;
     const start = text.lastIndexOf('\n', offset - 1) + 1;
     const isTab = error.code === 'TAB_AS_INDENT';

@@ -23,7 +23,7 @@ import { explain } from './yaml-errors.ts';
 /** Of the parser's stack, which has up to three entries for a level. */
 const MAX_STACK = 4 * MAX_DEPTH;
 /** Words and marks. Bounds the work that a file can make to a second or two. */
-const MAX_TOKENS = 400_000;
+const MAX_TOKENS = 200_000;
 
 /** Reads YAML 1.2. `source` learns where everything is. */
 export function readYaml(text: string, source: Source): Raw {

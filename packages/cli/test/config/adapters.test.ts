@@ -1,0 +1,82 @@
+import { LeaseManager, MemoryLeaseStore } from '@leasehold/core';
+import { leasedCron } from '@leasehold/cron';
+import { expect, test } from 'vitest';
+
+import { ConfigFileError, parseConfig } from '../../src/index.ts';
+import { withJob } from './support.ts';
+
+// The rules of a config are written down once more, so that all faults of a file can be told at once. They must be those of the adapter.
+
+const options: readonly object[] = [
+  {},
+  { timezone: 'Europe/Berlin' },
+  { timezone: 'Europe/Berlyn' },
+  { timezone: 'UTC', timeZone: 'UTC' },
+  { timezone: 'UTC', timeZone: 'Europe/Berlin' },
+  { startingDeadline: '999ms' },
+  { startingDeadline: '1s' },
+  { startingDeadline: 'Infinity' },
+  { startingDeadline: Infinity },
+  { overlap: 'allow' },
+  { overlap: 'allow', catchUp: 'latest' },
+  { overlap: 'allow', retry: 1 },
+  { overlap: 'allow', lease: { resource: 'a' } },
+  { overlap: 'never' },
+  { catchUp: 'latest', retry: 100 },
+  { retry: 101 },
+  { retry: -1 },
+  { retry: 1.5 },
+  { manual: 'bypass' },
+  { manual: 'never' },
+  { maxRandomDelay: 300_000 },
+  { maxRandomDelay: 300_001 },
+  { maxRandomDelay: 60_000, startingDeadline: '30s' },
+  { lease: { ttl: 99 } },
+  { lease: { ttl: '100ms' } },
+  { lease: { ttl: '24h' } },
+  { lease: { ttl: '25h' } },
+  { lease: { ttl: '30sec' } },
+  { lease: { maxHold: 0 } },
+  { lease: { maxHold: Infinity } },
+  { lease: { activate: 'on-write' } },
+  { lease: { activate: 'never' } },
+  { lease: { resource: '' } },
+  { lease: { resource: 'a\n' } },
+  { lease: { resource: 'é'.repeat(129) } },
+  { lease: { other: 1 } },
+  { other: 1 },
+  { cron: '61 * * * *' },
+  { cron: '0 0 30 2 *' },
+  { cron: '@daily' },
+  { cron: '0 0 L * *' },
+  { name: 'a b' },
+  { name: 'a:b.c_D-9' },
+  { name: '-a' },
+  { name: 'a'.repeat(129) },
+];
+
+test.each(options.map((option) => [JSON.stringify(option), option] as const))(
+  'a config takes %s as a cron job if leasedCron does',
+  async (_, option) => {
+    await using cron = leasedCron({ manager: new LeaseManager({ store: new MemoryLeaseStore() }) });
+    const { cron: expression = '0 12 * * *', name = 'job', ...others } = option as { cron?: string; name?: string };
+    const takes = (work: () => unknown, refusal: new (...args: never[]) => Error): boolean => {
+      try {
+        work();
+        return true;
+      } catch (error) {
+        if (error instanceof refusal) return false;
+        throw error;
+      }
+    };
+    const job = { cron: expression, handler: './a.js', ...others };
+    const byConfig = takes(() => {
+      const config: object = withJob(job);
+      parseConfig({ ...config, jobs: { [name]: job } } as never);
+    }, ConfigFileError);
+    // What node-cron throws for an expression is an error of its own.
+    const byAdapter = takes(() => cron.createTask(expression, () => {}, { name, ...others }), Error);
+    expect(byConfig).toBe(byAdapter);
+    await cron.manager.close();
+  },
+);
