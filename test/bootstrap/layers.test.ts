@@ -52,6 +52,10 @@ const cases: readonly (readonly [file: string, text: string, rule: string | null
   ['packages/cron-adapter/src/bad-1.ts', `import { Worker } from 'bullmq';\nexport const a = Worker;`, layer],
   ['packages/cron-adapter/src/bad-2.ts', `import { Redis } from 'ioredis';\nexport const a = Redis;`, layer],
   ['packages/cron-adapter/src/fine.ts', `import cron from 'node-cron';\nexport const b = cron;`, null],
+  ['packages/cli/src/bad-1.ts', `import cron from 'node-cron';\nexport const a = cron;`, layer],
+  ['packages/cli/src/config/bad-1.ts', `import { Worker } from 'bullmq';\nexport const a = Worker;`, layer],
+  ['packages/cli/src/config/bad-2.ts', `export { b } from '../run/fine.ts';`, layer],
+  ['packages/cli/src/run/fine.ts', `import { Worker } from 'bullmq';\nexport const b = Worker;`, null],
   [
     'packages/core/src/circle-a.ts',
     `import { b } from './circle-b.ts';\nexport const a = () => b;`,

@@ -36,7 +36,7 @@ afterAll(async () => {
   await packed[Symbol.asyncDispose]();
 });
 
-describe.each(['@leasehold/bullmq', '@leasehold/core', '@leasehold/cron'])('%s', (name) => {
+describe.each(['@leasehold/bullmq', '@leasehold/core', '@leasehold/cron', 'leasehold'])('%s', (name) => {
   const its = (): PackedPackage => packed.packages.find(({ manifest }) => manifest.name === name) as PackedPackage;
 
   test('holds what it needs and nothing else', () => {
@@ -46,6 +46,7 @@ describe.each(['@leasehold/bullmq', '@leasehold/core', '@leasehold/cron'])('%s',
       'README.md',
       'dist',
       'package.json',
+      ...(name === 'leasehold' ? ['schema.json'] : []),
       ...(name === '@leasehold/core' ? ['sql'] : []),
       'src',
     ]);
