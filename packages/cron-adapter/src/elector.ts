@@ -1,3 +1,5 @@
+import { setMaxListeners } from 'node:events';
+
 import { LeaseholdError } from '@leasehold/core';
 import type { RunCoordinator } from 'node-cron';
 
@@ -27,7 +29,7 @@ export class Elector implements RunCoordinator {
   readonly #beginsLater: boolean;
   /** By the tick's epoch milliseconds. */
   readonly #claims = new Map<number, Claim>();
-  #stopping = new AbortController();
+  #stopping = endlessly();
   /** Ends the waiting of the tick before, once the next one has come. */
   #newer = new AbortController();
 
@@ -75,7 +77,7 @@ export class Elector implements RunCoordinator {
   }
 
   start(): void {
-    this.#stopping = new AbortController();
+    this.#stopping = endlessly();
   }
 
   /** Ends the waiting and gives back what node-cron has not begun: its timer is gone. Never rejects. */
@@ -95,4 +97,11 @@ export class Elector implements RunCoordinator {
 /** node-cron's key is `<name>:<ISO instant>`; names may contain colons, the instant has a fixed length. */
 export function tickOf(key: string): number {
   return Date.parse(key.slice(-24));
+}
+
+/** As many ticks may wait as there are: where a clock is ahead, each waits for its time. */
+function endlessly(): AbortController {
+  const stopping = new AbortController();
+  setMaxListeners(0, stopping.signal);
+  return stopping;
 }

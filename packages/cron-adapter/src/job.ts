@@ -79,7 +79,8 @@ export class Job {
   /** What a run for this tick asks for (epoch ms), one that keeps its distance to the one before, or one without either. */
   acquisition(tick: number | MinHold | null, cancel: AbortController, wait = 0): Acquisition {
     const { name: job, resource, lease, overlap, startingDeadlineMs, retry } = this.settings;
-    const asked = { ...lease, signal: cancel.signal, wait };
+    // A tick comes from a timer that may have been set inside a run: it is no part of that run, and may wait for it.
+    const asked = { ...lease, signal: cancel.signal, wait, detached: tick !== null };
     if (typeof tick === 'object' && tick !== null) {
       return { resource, options: { ...asked, tick: { job, minHold: tick.minHoldMs } } };
     }

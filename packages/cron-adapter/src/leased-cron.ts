@@ -51,7 +51,8 @@ export interface LeasedNodeCron
    * Stops this object's tasks (not those of others in the process), so that nothing begins any more; waits up to `timeout`
    * for what runs; cancels what still does (`RunCancelledError`, reason `shutdown`) and waits for as long again; then
    * destroys the tasks, and closes a manager of its own. Leases are extended while their runs go on, and released when those
-   * have ended: a run that ignores its signal keeps its lease, which under a manager of its own runs out.
+   * have ended: a run that ignores its signal keeps its lease, which under a manager of its own runs out. The object with a
+   * manager of yours can schedule again after it.
    * Milliseconds or a text such as `'20s'`. @default 5000
    */
   shutdown(timeout?: Duration): Promise<void>;

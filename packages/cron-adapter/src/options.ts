@@ -160,13 +160,16 @@ const fence = z.custom<Fence>(
   'must be a fence',
 );
 
-const leaseSchema = z.strictObject({
-  resource: named('lease.resource', checkResourceName).optional(),
-  ttl: duration('lease.ttl').optional(),
-  fences: z.array(fence, 'must be an array of fences').optional(),
-  activate: z.enum(['before', 'on-write'], "must be 'before' or 'on-write'").optional(),
-  maxHold: duration('lease.maxHold').optional(),
-});
+const leaseSchema = z.strictObject(
+  {
+    resource: named('lease.resource', checkResourceName).optional(),
+    ttl: duration('lease.ttl').optional(),
+    fences: z.array(fence, 'must be an array of fences').optional(),
+    activate: z.enum(['before', 'on-write'], "must be 'before' or 'on-write'").optional(),
+    maxHold: duration('lease.maxHold').optional(),
+  },
+  "must be an object such as { ttl: '30s' }",
+);
 
 const jobShape = {
   name: named('name', checkJobName),
@@ -189,6 +192,26 @@ const jobShape = {
   lease: leaseSchema.optional(),
 };
 
+type CronLogger = NonNullable<TaskOptions['logger']>;
+
+const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+
+/** node-cron comes to no end of a run whose logger throws. */
+function guardedLogger(logger: CronLogger): CronLogger {
+  function guard(level: (typeof LEVELS)[number]): (message: string | Error, error?: Error) => void {
+    return (message, error) => {
+      try {
+        const log = logger[level] as (message: string | Error, error?: Error) => unknown;
+        const result = log.call(logger, message, error);
+        if (result instanceof Promise) result.catch(() => {});
+      } catch {
+        // There is nowhere left to say it.
+      }
+    };
+  }
+  return { debug: guard('debug'), info: guard('info'), warn: guard('warn'), error: guard('error') };
+}
+
 const scheduleSchema = z.strictObject({
   ...jobShape,
   catchUp: z.enum(['none', 'latest'], "must be 'none' or 'latest'").optional(),
@@ -200,13 +223,15 @@ const scheduleSchema = z.strictObject({
   missedExecutionTolerance: milliseconds.optional(),
   suppressMissedWarning: z.boolean('must be true or false').optional(),
   logger: z
-    .custom<NonNullable<TaskOptions['logger']>>(
-      (value) => typeof value === 'object' && value !== null,
-      'must be a logger of node-cron',
+    .custom<CronLogger>(
+      (value) =>
+        LEVELS.every((level) => typeof (value as Partial<CronLogger> | null | undefined)?.[level] === 'function'),
+      'must be a logger of node-cron (debug, info, warn, error)',
     )
+    .transform(guardedLogger)
     .optional(),
   unref: z.boolean('must be true or false').optional(),
-  distributedLease: milliseconds.optional(),
+  distributedLease: milliseconds.min(100, 'must be at least 100 ms').optional(),
 });
 
 /** Throws `ConfigError` for the first option that is missing, unknown or cannot work. */

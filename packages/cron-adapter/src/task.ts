@@ -31,14 +31,16 @@ export class Task {
   readonly #elector: Elector;
   readonly #recovery: Recovery;
   readonly #begun = new AsyncLocalStorage<Begun>();
+  readonly #catchesUp: boolean;
 
   /** Throws `ConfigError` for an expression that names no instants. Does not start it. */
   constructor(job: Job, expression: string, { catchUp, maxRandomDelayMs, cron }: ScheduleSettings) {
     this.job = job;
+    this.#catchesUp = catchUp === 'latest';
     const claimant = new Claimant(job, maxRandomDelayMs);
     const schedule = scheduleOf(expression, job);
     this.#recovery = new Recovery(job, claimant, schedule, {
-      catchUp: catchUp === 'latest',
+      catchUp: this.#catchesUp,
       begin: (claim, tick) => this.#begin(claim, new Date(tick)),
     });
     const observer = {
@@ -65,7 +67,7 @@ export class Task {
       return job.track(this.#elector.stop());
     });
     // With a listener node-cron says nothing itself of what was missed, so there is one only where something is done.
-    if (catchUp === 'latest') this.scheduled.on('execution:missed', () => this.#recovery.look());
+    if (this.#catchesUp) this.scheduled.on('execution:missed', () => this.#recovery.look());
     const odd = gapWarning(schedule, job.clock.wallMs(), 1)?.missing;
     if (odd !== undefined && odd !== null) warn(`${job.settings.name}: ${odd.message}`);
   }
@@ -75,7 +77,7 @@ export class Task {
     if (begun?.taken === false && context.execution?.reason === 'invoked') {
       begun.taken = true;
       const { claim, tick } = begun;
-      const trigger = claim.attempt > 1 ? 'retry' : 'catch-up';
+      const trigger = claim.attempt > 1 || !this.#catchesUp ? 'retry' : 'catch-up';
       return claim.begin(this.job.body({ context, tick, trigger }));
     }
     // `execute()` is not asked about anywhere: it comes here without an election and without a tick.

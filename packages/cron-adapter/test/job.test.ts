@@ -123,6 +123,23 @@ describe('two jobs that share a resource', () => {
   });
 });
 
+test('a job that is scheduled inside a run waits for what that run holds', async () => {
+  const { cron, manager } = bench.process();
+  const runs: Date[] = [];
+  const outer = manager.run('ledger', async () => {
+    cron.schedule(EVERY_SECOND, ({ tick }) => void (tick && runs.push(tick)), {
+      name: 'job',
+      lease: { resource: 'ledger' },
+    });
+    await new Promise((resolve) => setTimeout(resolve, 3000));
+  });
+  await bench.pass(2900);
+  expect(runs).toEqual([]);
+  await bench.pass(700);
+  await outer;
+  expect(runs.length).toBeGreaterThan(0);
+});
+
 describe('events', () => {
   test('tell what becomes of each tick and run', async () => {
     const [first, second] = [bench.process(), bench.process()];

@@ -225,6 +225,29 @@ describe('retry', () => {
     expect(last).toMatchObject({ status: 'failed', attempt: 3 });
   });
 
+  test('goes on although the logger throws', async () => {
+    const { cron } = bench.process();
+    const broken = (): never => {
+      throw new Error('the logger');
+    };
+    const logger = { debug: broken, info: broken, warn: broken, error: broken };
+    const runs = runsOf(cron, { retry: 1, logger }, () => {
+      throw new RangeError('no');
+    });
+    await bench.pass(MINUTE + 30_000);
+    expect(runs.slice(0, 2)).toEqual(['schedule 1 1', 'retry 1 2']);
+  });
+
+  test('is told as one also when the record of the first attempt is gone', async () => {
+    const { cron } = bench.process();
+    const runs = runsOf(cron, { retry: 1 }, () => {
+      bench.store.flush();
+      throw new RangeError('no');
+    });
+    await bench.pass(MINUTE + 5000);
+    expect(runs[1]).toBe('retry 1 1');
+  });
+
   test('ends with the first success', async () => {
     let left = 1;
     const runs = runsOf(bench.process().cron, { retry: 5 }, () => {

@@ -108,7 +108,7 @@ export class RedisConnection {
     return new Promise((resolve, reject) => {
       const due: Due = {
         slot: -1,
-        expire: () => reject(this.#unavailable(`has not answered ${command} within ${call.timeoutMs} ms`)),
+        expire: () => reject(this.#unavailable(`has not answered ${command} within ${Math.round(call.timeoutMs)} ms`)),
       };
       call.sent?.();
       this.#deadlines.put(due, call.timeoutMs);
@@ -215,7 +215,7 @@ export class RedisConnection {
     const closed = this.#state === 'closed';
     sent.fail(
       this.#unavailable(
-        closed ? 'is closed' : `has not answered ${sent.called.name} within ${sent.call.timeoutMs} ms`,
+        closed ? 'is closed' : `has not answered ${sent.called.name} within ${Math.round(sent.call.timeoutMs)} ms`,
         undefined,
         true,
       ),
