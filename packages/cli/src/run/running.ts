@@ -156,7 +156,6 @@ export class Running implements RunningConfig {
   }
 
   async #close(): Promise<ShutdownResult> {
-    this.#health.close();
     await this.#started.catch(() => {});
     const parts = {
       health: this.#health,

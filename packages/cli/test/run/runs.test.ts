@@ -1,0 +1,86 @@
+import { MemoryLeaseStore, type Lease } from '@leasehold/core';
+import { FaultyStore } from '@leasehold/core/testing';
+import { expect, test, vi } from 'vitest';
+
+import type { AnyJobHandler, JobContext } from '../../src/run/context.ts';
+import { Metrics } from '../../src/run/metrics.ts';
+import { runConfig } from '../../src/run/run-config.ts';
+import { Runs } from '../../src/run/runs.ts';
+import { Gate } from './support/gate.ts';
+import { recordingLog } from './support/log.ts';
+import { configOf, intervalJob } from './support/settings.ts';
+
+const job = { name: 'job', id: '7', data: {} };
+const run = { tick: null, trigger: 'queue', attempt: 1 } as const;
+
+interface Case {
+  readonly when: string;
+  readonly handler: AnyJobHandler;
+  readonly isHeld: boolean;
+  readonly aborted: boolean;
+  readonly outcome: string;
+  readonly level: number;
+}
+
+const returns = async (): Promise<string> => 'value';
+const throws = (): Promise<never> => Promise.reject(new Error('broken'));
+
+test.each<Case>([
+  { when: 'it returns', handler: returns, isHeld: true, aborted: false, outcome: 'done', level: 30 },
+  { when: 'it throws', handler: throws, isHeld: true, aborted: false, outcome: 'failed', level: 50 },
+  {
+    when: 'it returns although it was aborted',
+    handler: returns,
+    isHeld: true,
+    aborted: true,
+    outcome: 'done',
+    level: 30,
+  },
+  { when: 'it gives up', handler: throws, isHeld: true, aborted: true, outcome: 'cancelled', level: 40 },
+  { when: 'it returns without its lease', handler: returns, isHeld: false, aborted: true, outcome: 'lost', level: 40 },
+  { when: 'it throws without its lease', handler: throws, isHeld: false, aborted: true, outcome: 'lost', level: 40 },
+])('$outcome when $when', async ({ handler, isHeld, aborted, outcome, level }) => {
+  const { log, lines } = recordingLog();
+  const metrics = new Metrics();
+  const runs = new Runs(log, metrics);
+  const signal = aborted ? AbortSignal.abort() : new AbortController().signal;
+  const lease = { resource: 'r', fencingToken: 3, isHeld: () => isHeld } as unknown as Lease;
+  const performed = runs.perform({ handler, job, run, lease, signal, fences: {} });
+  expect(runs.active).toBe(1);
+  const error = await performed.then(
+    () => undefined,
+    (its: unknown) => its,
+  );
+  expect(runs.active).toBe(0);
+  expect(runs.hasTold(error)).toBe(handler === throws);
+  const last = lines.at(-1);
+  expect(last).toMatchObject({ level, outcome, job: 'job', id: '7', resource: 'r', token: 3 });
+  expect(await metrics.registry.metrics()).toContain(`leasehold_runs_total{job="job",outcome="${outcome}"} 1`);
+});
+
+test('a lease that is lost in mid-run aborts the run, and is told and counted', async () => {
+  const { log, lines } = recordingLog();
+  const store = new FaultyStore(new MemoryLeaseStore());
+  store.set('extend', { reply: (verdicts) => verdicts.map(() => ({ verdict: 'lost', reason: 'superseded' })) });
+  const aborted = new Gate();
+  const handler = ({ signal }: JobContext): Promise<void> => {
+    signal.addEventListener('abort', () => aborted.open());
+    return aborted.opened;
+  };
+  await using running = await runConfig(configOf([intervalJob('poll', { lease: { ttlMs: 300 } })]), {
+    handlers: { poll: handler },
+    log,
+    store,
+  });
+  await aborted.opened;
+  await vi.waitFor(() =>
+    expect(lines.map(({ msg }) => msg)).toContain('run ended without its lease; what it returned does not count'),
+  );
+  const lost = lines.find(({ msg }) => msg === 'lease is lost; its run is aborted');
+  expect(lost).toMatchObject({ level: 40, resource: 'poll', reason: 'superseded', err: { code: 'LEASE_LOST' } });
+  const body = await (await fetch(`http://127.0.0.1:${running.port}/metrics`)).text();
+  expect(body).toContain('leasehold_leases_lost_total{reason="superseded"} 1');
+  expect(body).toContain('leasehold_runs_total{job="poll",outcome="lost"} 1');
+  expect(body).toContain('leasehold_leases_held 0');
+  await running.close();
+});
