@@ -39,6 +39,7 @@ export function checkConfig(
       warnings.push(source.problem(['jobs', job.name, 'lease', 'resource'], message, remedy));
     }
   }
+  warnOfQueues(settings, source, warnings);
   warnOfFences(settings, source, warnings);
   return { warnings: sorted(warnings), schedules };
 }
@@ -87,6 +88,22 @@ function warnOfTtl(
   if (ttlMs <= gapMs) return;
   const message = `has a lease of ${ttlMs} ms, longer than the ${gapMs} ms between two runs: a killed process makes several of them fail to run`;
   warnings.push(source.problem(['jobs', job.name, 'lease', 'ttl'], message, `lower lease.ttl to ${gapMs} ms or less`));
+}
+
+/** Of two workers of a queue either takes a job, whatever it is. */
+function warnOfQueues({ jobs }: Settings, source: Source, warnings: Problem[]): void {
+  const first = new Map<string, string>();
+  for (const job of jobs) {
+    if (job.kind !== 'queue') continue;
+    const queue = JSON.stringify([job.connection, job.prefix, job.queue]);
+    const other = first.get(queue);
+    if (other === undefined) {
+      first.set(queue, job.name);
+      continue;
+    }
+    const message = `takes from the same queue as jobs.${other}: each of its jobs goes to one of the two handlers, by chance`;
+    warnings.push(source.problem(['jobs', job.name, 'queue'], message, 'use one handler, or two queues'));
+  }
 }
 
 function warnOfFences({ fences, jobs }: Settings, source: Source, warnings: Problem[]): void {

@@ -67,7 +67,7 @@ export const defaultsSchema = z.strictObject({
   lease: optional(
     z.strictObject({
       ttl: optional(ttl(), { about: aboutTtl, default: '30s', examples: ['10s'] }),
-      maxHold: optional(maxHold, { about: aboutMaxHold, examples: ['2h'] }),
+      maxHold: optional(maxHold, { about: aboutMaxHold, otherwise: 'none', examples: ['2h'] }),
       activate: optional(oneOf('before', 'on-write'), { about: aboutActivate, default: 'before' }),
     }),
     { about: 'Of the leases of all jobs.' },
@@ -228,6 +228,7 @@ export const queueJob = z
           default: 'requeue',
         }),
         abandonAfter: optional(duration(), {
+          otherwise: 'never',
           about:
             'How long a handler may ignore its signal before its slot is given to another job. Its lease is left to run out.',
         }),

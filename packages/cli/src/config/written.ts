@@ -70,7 +70,7 @@ export interface LeaseholdConfig {
        * longest pause to be survived, not than the run. 100 ms to 24 h. @default '30s'
        */
       readonly ttl?: Duration;
-      /** A run that is longer is cancelled, and its lease no longer extended. */
+      /** A run that is longer is cancelled, and its lease no longer extended. Default: none. */
       readonly maxHold?: Duration;
       /**
        * `before`: every fence is activated before the handler begins. `on-write`: not at all; only for handlers whose
@@ -233,7 +233,10 @@ export interface WrittenQueueJob {
      * uses an attempt. `fail`: fails for good. @default 'requeue'
      */
     readonly whenLost?: 'requeue' | 'retry' | 'fail';
-    /** How long a handler may ignore its signal before its slot is given to another job. Its lease is left to run out. */
+    /**
+     * How long a handler may ignore its signal before its slot is given to another job. Its lease is left to run out.
+     * Default: never.
+     */
     readonly abandonAfter?: Duration;
     /**
      * How long a lease lasts without being extended: what a killed process holds up its job for. Longer than the

@@ -78,6 +78,18 @@ test('one lease for all jobs of a queue, and a fence that nobody uses', () => {
   ]);
 });
 
+test('two handlers for one queue', () => {
+  const job = { queue: 'a', handler: './a.js', lease: { resource: '{id}' } };
+  const config = {
+    version: 1,
+    store: { redis: 'redis://h' },
+    jobs: { a: job, b: job, c: { ...job, prefix: 'c' } },
+  } as const;
+  expect(formatProblems(checkConfig(parseConfig(config)).warnings)).toBe(
+    'jobs.b.queue: takes from the same queue as jobs.a: each of its jobs goes to one of the two handlers, by chance; use one handler, or two queues\n',
+  );
+});
+
 test('a warning has the line of what it is about', async () => {
   const text = "version: 1\nstore: { redis: 'redis://h' }\njobs:\n  a:\n    every: 5s\n    handler: ./a.js\n";
   await using folder = await folderOf({ 'a.yaml': text });

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, expectTypeOf, test } from 'vitest';
-import type { z } from 'zod';
+import { parse } from 'yaml';
+import { z } from 'zod';
 
 import { configJsonSchema, type LeaseholdConfig } from '../../src/index.ts';
 import type { configSchema } from '../../src/config/schema.ts';
@@ -26,6 +27,29 @@ describe('what is made from the schema', () => {
   test('the types of a config are those of the schema', async () => {
     await expect(typesOf(schema), again).toMatchFileSnapshot('../../src/config/written.ts');
     expectTypeOf<LeaseholdConfig>().toExtend<z.input<typeof configSchema>>();
+  });
+
+  test('schema.json takes what a config may be, variables included, and refuses what no editor should let pass', async () => {
+    const editor = z.fromJSONSchema(schema as never);
+    const example = parse(/```yaml\n([\s\S]*?)```/.exec(readFileSync(page, 'utf8'))?.[1] as string) as object;
+    expect(editor.safeParse(example).error).toBeUndefined();
+    const job = { every: '5m', handler: './a.js' };
+    const withJob = (keys: object): object => ({ ...example, jobs: { job: { ...job, ...keys } } });
+    for (const good of [{ every: 1000 }, { every: '${EVERY}' }, { isolate: 'thread' }, { lease: { ttl: '1.5s' } }]) {
+      expect(editor.safeParse(withJob(good)).error).toBeUndefined();
+    }
+    for (const bad of [
+      { every: '5 min' },
+      { leese: {} },
+      { isolate: 'x' },
+      { handler: 'a' },
+      { lease: { ttl: true } },
+    ]) {
+      expect(editor.safeParse(withJob(bad)).success, JSON.stringify(bad)).toBe(false);
+    }
+    for (const key of ['version', 'store', 'jobs']) {
+      expect(editor.safeParse({ ...example, [key]: undefined }).success, key).toBe(false);
+    }
   });
 
   test('every key says what it means', () => {

@@ -94,7 +94,7 @@ export function keysOf(schema: Json): string {
     );
   };
   const top = Object.entries(schema.properties ?? {});
-  titled('The file', 'At the top.', {
+  titled('At the top', 'What a config has.', {
     ...schema,
     properties: Object.fromEntries(top.map(([key, value]) => [key, { ...value, properties: {} }])),
   });
@@ -102,10 +102,14 @@ export function keysOf(schema: Json): string {
     if (value.properties !== undefined) titled(`\`${key}\``, value.description ?? '', value);
     if (typeof value.additionalProperties !== 'object') continue;
     for (const one of value.additionalProperties.anyOf ?? []) {
-      titled(`\`${key}\`: ${one.title?.toLowerCase()}`, one.description ?? '', one);
+      titled(`\`${key}\`: ${lowerFirst(one.title ?? '')}`, one.description ?? '', one);
     }
   }
   return parts.join('\n');
+}
+
+function lowerFirst(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1);
 }
 
 function rows(json: Json, prefix: string): string[] {
