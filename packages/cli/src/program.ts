@@ -6,6 +6,7 @@ import { withConnectionFlags, withOutputFlags, type CommonFlags } from './comman
 import { addInit } from './commands/init.ts';
 import { addLog } from './commands/log.ts';
 import { addLs } from './commands/ls.ts';
+import { addRun } from './commands/run.ts';
 import { addRuns } from './commands/runs.ts';
 import { addSchema } from './commands/schema.ts';
 import type { Session } from './commands/session.ts';
@@ -35,6 +36,7 @@ const VERBS: readonly Verb[] = [
   { group: LOOK, add: addLog, example: 'leasehold log customer:42 --json' },
   { group: LOOK, add: addRuns, example: 'leasehold runs nightly-report --resource reports' },
   { group: ACT, add: addStop, example: 'leasehold stop reports --reason INC-4711' },
+  { group: RUN, add: addRun, example: 'leasehold run leasehold.yaml', isLocal: true },
   { group: RUN, add: addExec, example: 'leasehold exec reports --wait 10s -- ./report.sh --all' },
   { group: RUN, add: addValidate, example: 'leasehold validate leasehold.yaml', isLocal: true },
   { group: RUN, add: addInit, example: 'leasehold init', isLocal: true },

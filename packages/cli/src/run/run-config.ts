@@ -22,6 +22,8 @@ export interface RunConfigOptions {
    * @default false
    */
   readonly signals?: boolean;
+  /** Runs these jobs of the config alone. @default all */
+  readonly only?: readonly string[];
   /** Where the leases are, instead of the Redis of the config. Queues stay where they are. */
   readonly store?: LeaseStore;
 }
@@ -57,7 +59,7 @@ export async function runConfig(
   options: RunConfigOptions = {},
 ): Promise<RunningConfig> {
   const { log = pino({ name: 'leasehold' }), signals = false } = options;
-  const loaded = isLoaded(config) ? config : parseConfig(config);
+  const loaded = onlyThese(isLoaded(config) ? config : parseConfig(config), options.only);
   const { handlers, problems } = await handlersOf(loaded, options.handlers ?? {});
   const { settings } = loaded;
   const { redis, prefix, connectTimeoutMs, history, quarantine } = settings.store;
@@ -79,6 +81,20 @@ export async function runConfig(
 
 function isLoaded(config: LoadedConfig | LeaseholdConfig): config is LoadedConfig {
   return 'source' in config && config.source instanceof Source;
+}
+
+/** The config with these jobs alone. Throws `ConfigFileError` for names of none. */
+export function onlyThese(config: LoadedConfig, only: readonly string[] | undefined): LoadedConfig {
+  if (only === undefined) return config;
+  const { settings, source } = config;
+  const unknown = only.filter((name) => !settings.jobs.some((job) => job.name === name));
+  if (unknown.length > 0) {
+    const names = settings.jobs.map(({ name }) => name).join(', ');
+    throw new ConfigFileError(
+      unknown.map((name) => source.problem(['jobs'], `has no job '${name}'`, `there are ${names}`)),
+    );
+  }
+  return { ...config, settings: { ...settings, jobs: settings.jobs.filter(({ name }) => only.includes(name)) } };
 }
 
 interface Handlers {

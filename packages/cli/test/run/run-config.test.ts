@@ -105,6 +105,20 @@ describe('the start', () => {
     expect(lines.filter(({ level }) => level > 20)).toEqual([]);
   });
 
+  test('is of the jobs that were asked for alone, and refused for others', async () => {
+    const both = configOf([intervalJob('a'), intervalJob('b')]);
+    const ran: string[] = [];
+    const began = new Gate();
+    const handlers: Handlers = { b: () => (ran.push('b'), began.open()) };
+    const { log } = recordingLog();
+    await using running = await runConfig(both, { handlers, log, store: memory(), only: ['b'] });
+    await began.opened;
+    await running.close();
+    expect(ran).toEqual(['b']);
+    const other = runConfig(both, { handlers, log, store: memory(), only: ['c'] });
+    await expect(other).rejects.toThrow("jobs: has no job 'c'; there are a, b");
+  });
+
   test('is refused with a port that somebody else has', async () => {
     await using first = await runConfig(configOf([]), { log: recordingLog().log, store: memory() });
     const server = { listen: { host: '127.0.0.1', port: first.port as number } };
