@@ -133,6 +133,22 @@ test.concurrent('Redis down at a tick is a coordinator-error, and once it is bac
   await next('finished');
 });
 
+// Timers keep the context in which they were set, unless they are those of a test.
+test.concurrent('a job that is scheduled inside a run waits for what that run holds', async () => {
+  await using cron = leasedCron({ connection: url, prefix: uniqueName('cron') });
+  const events: string[] = [];
+  const heard = (event: 'waiting' | 'started' | 'unavailable'): Promise<void> =>
+    new Promise((resolve) => cron.on(event, () => (events.push(event), resolve())));
+  const [waiting, started] = [heard('waiting'), heard('started'), heard('unavailable')];
+  await cron.manager.run('ledger', async () => {
+    cron.schedule('* * * * * *', () => {}, { name: 'job', lease: { resource: 'ledger' } });
+    await waiting;
+    expect(events).not.toContain('started');
+  });
+  await started;
+  expect(events).not.toContain('unavailable');
+});
+
 describe.concurrent('shutdown', () => {
   test('lets a run end that ends in time', async () => {
     const prefix = uniqueName('cron');

@@ -123,20 +123,6 @@ describe('two jobs that share a resource', () => {
   });
 });
 
-test('a job that is scheduled inside a run waits for what that run holds', async () => {
-  const { cron, manager } = bench.process();
-  const lines = said(cron);
-  const outer = manager.run('ledger', async () => {
-    cron.schedule('1 * * * * *', () => {}, { name: 'job', lease: { resource: 'ledger' } });
-    await new Promise((resolve) => setTimeout(resolve, 3000));
-  });
-  await bench.pass(2900);
-  expect(lines).toEqual(['waiting 1 held']);
-  await bench.pass(700);
-  await outer;
-  expect(lines.slice(1)).toEqual(['started 1 schedule', 'finished 1 done']);
-});
-
 describe('events', () => {
   test('tell what becomes of each tick and run', async () => {
     const [first, second] = [bench.process(), bench.process()];
