@@ -31,6 +31,8 @@ export interface Target {
 }
 
 const DEFAULT_URL = 'redis://127.0.0.1:6379';
+/** Somebody waits for the answer. */
+const CONNECT_TIMEOUT = '3s';
 const DEFAULT_PREFIX = 'leasehold';
 
 /**
@@ -127,5 +129,8 @@ export async function openManager(
     import('@leasehold/core'),
     import('@leasehold/core/redis'),
   ]);
-  return new LeaseManager({ ...options, store: redisStore(target.source, { prefix: target.prefix }) });
+  return new LeaseManager({
+    ...options,
+    store: redisStore(target.source, { prefix: target.prefix, connectTimeout: CONNECT_TIMEOUT }),
+  });
 }

@@ -2,10 +2,11 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EXIT, exitOfSignal } from '../exit.ts';
+import { ProcessGroup } from './process-group.ts';
 
 const LOOK_MS = 20;
-/** Killed processes are there until somebody has taken note of it. */
-const REAP_MS = 1000;
+/** The kernel may need a moment. */
+const KILL_MS = 1000;
 
 /** A command that could not be started. `exit` as shells have it. */
 export class SpawnError extends Error {
@@ -26,11 +27,11 @@ export class SpawnError extends Error {
 export class ChildCommand {
   /** The command's own code, or 128 + n if a signal ended it. */
   readonly exit: Promise<number>;
-  readonly #group: number;
+  readonly #group: ProcessGroup;
   #isOver = false;
 
   private constructor(child: ChildProcess, pid: number) {
-    this.#group = -pid;
+    this.#group = new ProcessGroup(pid);
     this.exit = once(child, 'exit').then(([code, signal]) => {
       this.#isOver = true;
       return typeof code === 'number' ? code : exitOfSignal(signal as NodeJS.Signals);
@@ -51,31 +52,22 @@ export class ChildCommand {
 
   /** To the command and all that it has started. */
   signal(signal: NodeJS.Signals): void {
-    try {
-      process.kill(this.#group, signal);
-    } catch {
-      // Nobody is left.
-    }
+    this.#group.signal(signal);
   }
 
-  /** Whether the command, or something that it has started, is left. */
+  /** Whether the command, or something that it has started, goes on. */
   isLeft(): boolean {
-    try {
-      process.kill(this.#group, 0);
-      return true;
-    } catch (error) {
-      // Somebody is there who became another user.
-      return (error as NodeJS.ErrnoException).code === 'EPERM';
-    }
+    return this.#group.isAlive();
   }
 
   /** SIGTERM, and SIGKILL for whoever is left after `killAfterMs`. Resolves when the command is over and nobody is left. */
   async terminate(killAfterMs: number): Promise<void> {
     this.signal('SIGTERM');
     await this.#over(killAfterMs);
-    this.signal('SIGKILL');
+    // A number that is no longer in use may be somebody else's soon.
+    if (!this.#isOver || this.isLeft()) this.signal('SIGKILL');
     await this.exit;
-    await this.#over(REAP_MS);
+    await this.#over(KILL_MS);
   }
 
   /** Until the command has ended and nobody is left, or the time is over. */

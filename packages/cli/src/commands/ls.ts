@@ -15,12 +15,12 @@ interface LsFlags {
 
 const COLUMNS: readonly Column[] = [
   { title: 'STATE' },
-  { title: 'RESOURCE', isFlexible: true },
-  { title: 'OWNER', isFlexible: true },
+  { title: 'RESOURCE', yields: 'last' },
+  { title: 'OWNER', yields: 'first' },
   { title: 'TOKEN', align: 'right' },
   { title: 'LEFT', align: 'right' },
-  { title: 'WAITING', align: 'right' },
-  { title: 'NOTE', isFlexible: true },
+  { title: 'WAIT', align: 'right' },
+  { title: 'NOTE', yields: 'first' },
 ];
 
 export function addLs(program: Command, session: Session): Command {

@@ -22,9 +22,9 @@ interface Verdict {
 }
 
 const COLUMNS: readonly Column[] = [
-  { title: 'JOB', isFlexible: true },
+  { title: 'JOB', yields: 'last' },
   { title: 'SCHEDULE' },
-  { title: 'ZONE', isFlexible: true },
+  { title: 'ZONE', yields: 'first' },
   { title: 'NEXT' },
 ];
 

@@ -7,9 +7,9 @@ import type { Cell, Column } from './table.ts';
 const EVENT_COLUMNS: readonly Column[] = [
   { title: 'WHEN' },
   { title: 'EVENT' },
-  { title: 'OWNER', isFlexible: true },
+  { title: 'OWNER', yields: 'first' },
   { title: 'TOKEN', align: 'right' },
-  { title: 'DETAIL', isFlexible: true },
+  { title: 'DETAIL', yields: 'first' },
 ];
 
 const EVENT_TONES: Readonly<Record<HistoryEntry['event'], Tone>> = {
@@ -43,7 +43,7 @@ const TICK_COLUMNS: readonly Column[] = [
   { title: 'TICK' },
   { title: 'OUTCOME' },
   { title: 'ATTEMPT', align: 'right' },
-  { title: 'OWNER', isFlexible: true },
+  { title: 'OWNER', yields: 'first' },
   { title: 'TOKEN', align: 'right' },
 ];
 
@@ -69,7 +69,7 @@ function tickRow(tick: TickInfo): Cell[] {
   ];
 }
 
-const JOB_COLUMNS: readonly Column[] = [{ title: 'JOB', isFlexible: true }, ...TICK_COLUMNS];
+const JOB_COLUMNS: readonly Column[] = [{ title: 'JOB', yields: 'last' }, ...TICK_COLUMNS];
 
 /** Of several jobs: for each what is to come, the farthest first, then what has been. */
 export function jobRunTable(

@@ -28,8 +28,8 @@ function lateMs(info: LeaseInfo): number | undefined {
 
 /** What deserves a second look; empty if nothing does. */
 export function concern(info: LeaseInfo): string {
-  if (info.state === 'expired') return 'its lease ran out, and nobody has taken it';
-  if (info.state === 'held' && info.revoked) return 'was asked to let go';
+  if (info.state === 'expired') return 'ran out, not taken yet';
+  if (info.state === 'held' && info.revoked) return 'asked to let go';
   const late = lateMs(info);
   if (late !== undefined) return `not extended for ${formatDuration(late)}`;
   return info.state === 'free' && info.waiting > 0 ? 'kept for who waits' : '';

@@ -3,8 +3,8 @@ import type { Style, Tone } from './style.ts';
 export interface Column {
   readonly title: string;
   readonly align?: 'left' | 'right';
-  /** Gives way when the terminal is too narrow for all. */
-  readonly isFlexible?: boolean;
+  /** Gives way when the terminal is too narrow for all: `last` only when the others can no more. */
+  readonly yields?: 'first' | 'last';
 }
 
 export interface Cell {
@@ -13,8 +13,8 @@ export interface Cell {
 }
 
 const GAP = '  ';
-/** A flexible column is not made narrower. */
-const LEAST = 8;
+/** No column is made narrower. */
+const LEAST = 10;
 
 /** Columns for a pipe: tabs, nothing cut off. The cells are escaped, so none contains a tab. */
 export function tabbed(columns: readonly Column[], rows: readonly (readonly Cell[])[]): string {
@@ -50,18 +50,18 @@ export async function aligned(
   }
 }
 
-/** Takes what is too much from the widest flexible column, again and again. */
+/** Takes what is too much from the widest of those that yield first, then of those that yield last. */
 function fitted(columns: readonly Column[], wanted: readonly number[], width: number): number[] {
   const widths = [...wanted];
-  const total = (): number => widths.reduce((sum, its) => sum + its, GAP.length * (columns.length - 1));
-  while (total() > width) {
-    const candidates = columns
-      .map(({ isFlexible = false }, index) => ({ isFlexible, index, its: widths[index] ?? 0 }))
-      .filter(({ isFlexible, its }) => isFlexible && its > LEAST)
-      .sort((a, b) => b.its - a.its);
-    const [widest] = candidates;
-    if (widest === undefined) break;
-    widths[widest.index] = widest.its - 1;
+  let excess = widths.reduce((sum, its) => sum + its, GAP.length * (columns.length - 1)) - width;
+  for (const turn of ['first', 'last'] as const) {
+    const indexes = columns.flatMap(({ yields }, index) => (yields === turn ? [index] : []));
+    for (; excess > 0; excess--) {
+      const wide = indexes.filter((index) => (widths[index] ?? 0) > LEAST);
+      if (wide.length === 0) break;
+      const widest = wide.reduce((a, b) => ((widths[b] ?? 0) > (widths[a] ?? 0) ? b : a));
+      widths[widest] = (widths[widest] ?? 0) - 1;
+    }
   }
   return widths;
 }

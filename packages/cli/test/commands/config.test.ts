@@ -1,0 +1,97 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { call } from './call.ts';
+
+let folder: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'leasehold-cli-'));
+});
+
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+test('what init writes is valid, and has next ticks', async () => {
+  const init = await call(['init', folder]);
+  expect(init).toMatchObject({
+    code: 0,
+    stdout: `${join(folder, 'leasehold.yaml')}\n${join(folder, 'jobs/hello.js')}\n`,
+  });
+  const file = join(folder, 'leasehold.yaml');
+  const { code, stdout, stderr } = await call(['validate', file, '--next', '2']);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: `${file}: valid, 1 job, 0 warnings\n` });
+  const [head, ...ticks] = stdout.trimEnd().split('\n');
+  expect(head).toBe('JOB\tSCHEDULE\tZONE\tNEXT');
+  expect(ticks.map((line) => line.replace(/\d{4}-.*$/, ''))).toEqual(Array(2).fill('hello\t* * * * *\tUTC\t'));
+});
+
+test('init overwrites nothing, and then writes nothing', async () => {
+  await writeFile(join(folder, 'leasehold.yaml'), 'mine');
+  expect(await call(['init', folder])).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringContaining('there already'),
+  });
+  expect(await readFile(join(folder, 'leasehold.yaml'), 'utf8')).toBe('mine');
+  await expect(readFile(join(folder, 'jobs/hello.js'))).rejects.toMatchObject({ code: 'ENOENT' });
+});
+
+const BROKEN = `version: 1
+store: { redis: redis://h }
+jobs:
+  a: { cron: '* * * * *', handler: ./a.js, lease: { ttl: 30 } }
+  b: { cron: '61 * * * *', handler: ./b.js }
+`;
+
+test('validate prints every problem with its place, and ends with 2', async () => {
+  const file = join(folder, 'broken.yaml');
+  await writeFile(file, BROKEN);
+  const { code, stdout, stderr } = await call(['validate', file]);
+  expect(code).toBe(2);
+  const lines = stdout.trimEnd().split('\n');
+  expect(lines).toEqual([expect.stringContaining(`error: ${file}:4:`), expect.stringContaining(`error: ${file}:5:`)]);
+  expect(stderr).toBe(`${file}: 2 problems; nothing would run\n`);
+  const json = await call(['validate', file, '--json']);
+  expect(json.code).toBe(2);
+  expect(JSON.parse(json.stdout)).toMatchObject({
+    schema: 'leasehold/validation/v1',
+    valid: false,
+    problems: [{ line: 4 }, { line: 5 }],
+  });
+});
+
+test('validate says that a handler does not exist, and tells warnings of a config that can run', async () => {
+  await call(['init', folder]);
+  const file = join(folder, 'leasehold.yaml');
+  await rm(join(folder, 'jobs/hello.js'));
+  expect(await call(['validate', file])).toMatchObject({
+    code: 2,
+    stdout: expect.stringContaining(`error: ${file}:9:`),
+  });
+  await writeFile(join(folder, 'a.mjs'), 'export default () => {};');
+  await writeFile(
+    file,
+    `version: 1\nstore: { redis: redis://h }\njobs:\n  a: { cron: '30 2 * * *', timezone: Europe/Berlin, handler: ./a.mjs }\n`,
+  );
+  expect(await call(['validate', file])).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining(`warning: ${file}:4:`),
+  });
+});
+
+test('a command that takes its store from a broken config prints all that is wrong with it', async () => {
+  const file = join(folder, 'broken.yaml');
+  await writeFile(file, BROKEN);
+  const { code, stdout, stderr } = await call(['ls', '--config', file]);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toContain(`${file}:4:`);
+  expect(stderr).toContain(`${file}:5:`);
+});
+
+test('schema prints what the package has as schema.json', async () => {
+  const published = await readFile(new URL('../../schema.json', import.meta.url), 'utf8');
+  const { code, stdout } = await call(['schema']);
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toEqual(JSON.parse(published));
+});

@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest';
+import { call } from './call.ts';
+import { cliDoc } from './cli-doc.ts';
+
+const VERBS = ['ls', 'show', 'log', 'runs', 'stop', 'run', 'exec', 'validate', 'init', 'schema', 'completion'];
+
+test('docs/cli.md is the help of every command (repair it with vitest -u)', async () => {
+  await expect(await cliDoc(VERBS)).toMatchFileSnapshot('../../../../docs/cli.md');
+});
+
+describe('help', () => {
+  test('begins with the commands in their groups, each with a line', async () => {
+    const { code, stdout, stderr } = await call(['--help'], { columns: 100 });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const order = [
+      'Look (read only',
+      '  ls [pattern]',
+      'Act:',
+      '  stop <resource>',
+      'Run:',
+      '  exec <resource>',
+      'Connection:',
+      'Examples:',
+      'Exit codes:',
+    ];
+    const places = order.map((text) => stdout.indexOf(text));
+    expect(places).toEqual(places.toSorted((a, b) => a - b));
+    expect(places[0]).toBeGreaterThan(0);
+  });
+
+  test('names every command that there is, and no other', async () => {
+    const { stdout } = await call(['completion', 'bash']);
+    const found = Array.from(stdout.matchAll(/^ {4}([a-z]+)\) words=/gm), ([, verb]) => verb);
+    expect(found).toEqual(VERBS);
+  });
+
+  test('of a command has an example', async () => {
+    for (const verb of VERBS) {
+      const { code, stdout } = await call([verb, '--help']);
+      expect(code).toBe(0);
+      expect(stdout).toMatch(new RegExp(`Example:\\n {2}\\$ .*leasehold ${verb}`));
+    }
+  });
+});
+
+describe('a wrong command line ends with 2 and says what to type', () => {
+  test.each([
+    [[], 'Usage: leasehold'],
+    [['lss'], 'Did you mean ls?'],
+    [['ls', '--hold'], 'Did you mean --held?'],
+    [['show'], "missing required argument 'resource'"],
+    [['exec', 'r'], "missing required argument 'command'"],
+    [['exec', 'r', 'ls', '-la'], "unknown option '-la'"],
+    [['exec', 'r', '--ttl', '30', '--', 'true'], "such as '250ms', '30s' or '5m'"],
+    [['exec', 'r', '--tick', '2026-11-30', '--', 'true'], 'an instant such as'],
+    [['exec', 'r', '--job', 'j', '--', 'true'], '--job goes with --tick'],
+    [['exec', 'r', '-E', '256', '--', 'true'], '0 to 255'],
+    [['log', 'r', '-n', '0'], 'a whole number, 1 or more'],
+    [['runs'], 'name a job, or a config file'],
+    [['ls', '-q', '-v'], 'contradict each other'],
+    [['stop', 'r'], 'this needs --yes'],
+    [['show', 'a\nb'], 'contains a control character'],
+    [['completion', 'tcsh'], 'Allowed choices are bash, zsh, fish'],
+  ])('%j', async (args, message) => {
+    const { code, stdout, stderr } = await call(args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(message);
+  });
+});
