@@ -163,3 +163,27 @@ test('a config is found by its name, and not chosen among several', async () => 
   const [several] = await problemsOf(() => findConfig(two.path));
   expect(several?.message).toBe('has leasehold.yaml and leasehold.json');
 });
+
+test('keys that are no names in JavaScript are refused in a config that code has made, too', async () => {
+  const config = JSON.parse('{ "version": 1, "__proto__": { "store": {} }, "jobs": { "constructor": {} } }') as never;
+  const problems = await problemsOf(() => parseConfig(config));
+  expect(problems.filter(({ message }) => message.includes('not allowed')).map(({ path }) => path)).toEqual([
+    '__proto__',
+    'jobs.constructor',
+  ]);
+  expect(problems.map(({ path }) => path)).toContain('store');
+});
+
+test('what is no config at all is told of, and a value that fails when it is read', async () => {
+  for (const config of [undefined, null, 'text', 5, []]) {
+    const [problem] = await problemsOf(() => parseConfig(config as never));
+    expect(problem?.remedy).toContain('begin with version: 1');
+  }
+  const failing = {
+    get version(): 1 {
+      throw new Error('not now');
+    },
+  };
+  const [problem] = await problemsOf(() => parseConfig(failing as never));
+  expect(problem?.message).toContain('not now');
+});
