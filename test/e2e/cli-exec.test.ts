@@ -35,8 +35,11 @@ function shop(): Shop {
   };
 }
 
+/** Ends with the test, whatever has gone wrong: a command outlives a `leasehold` that was killed. */
+const SLEEP = 'while kill -0 $PPID 2>/dev/null; do sleep 0.05; done';
+
 /** Says that it runs, then sleeps; SIGTERM is its end unless a trap says otherwise. */
-const sleeper = (trap: string): string[] => ['sh', '-c', `${trap} echo "ready $$"; while :; do sleep 0.05; done`];
+const sleeper = (trap: string): string[] => ['sh', '-c', `${trap} echo "ready $$"; ${SLEEP}`];
 
 async function pidOf(cli: CliProcess): Promise<number> {
   await cli.wrote('ready ');
@@ -126,7 +129,7 @@ describe('leasehold exec', () => {
 
   test('kills a command that ignores SIGTERM, and all that it has started', async () => {
     await using at = shop();
-    const script = `trap '' TERM; (while :; do sleep 0.05; done) & echo "child $!"; ${sleeper('').at(-1)}`;
+    const script = `trap '' TERM; (${SLEEP}) & echo "child $!"; ${sleeper('').at(-1)}`;
     await using cli = at.start(['--ttl', '1s', '--kill-after', '200ms'], 'sh', '-c', script);
     const pid = await pidOf(cli);
     const child = Number(/child (\d+)/.exec(cli.stdout)?.[1]);

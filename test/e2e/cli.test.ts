@@ -186,6 +186,18 @@ describe('leasehold stop', () => {
     });
   });
 
+  test('at a terminal wants the name typed, and does nothing for another', async () => {
+    await using shop = leases();
+    await using lease = await shop.manager.acquire('r');
+    lease.signal.addEventListener('abort', () => void lease.release());
+    const args = ['stop', 'r', '-u', redisUrl, '--prefix', shop.prefix, '--no-color'];
+    const wrong = await callCli(args, {}, 'R\n');
+    expect(wrong).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('nothing was done') });
+    expect(wrong.stderr).toContain(`${target} · prefix ${shop.prefix}\nr is held by web-7f9c pid ${process.pid}`);
+    expect(await shop.manager.inspect('r')).toMatchObject({ state: 'held', revoked: false });
+    expect(await callCli(args, {}, 'r\n')).toMatchObject({ code: 0, stdout: expect.stringMatching(/^released/) });
+  });
+
   test('does nothing where nobody can be asked, and nothing to what nobody holds', async () => {
     await using shop = leases();
     await using lease = await shop.manager.acquire('r');

@@ -58,7 +58,7 @@ ${EXIT_MEANINGS.map(([code, meaning]) => `  ${String(code).padStart(3)}  ${meani
 `;
 
 /** The whole command line, connected to nothing. */
-export function createProgram(session: Session): Command {
+function createProgram(session: Session): Command {
   const { io } = session;
   const program = new Command('leasehold')
     .usage('<command> [options]')

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -26,16 +26,18 @@ test('what init writes is valid, and has next ticks', async () => {
   expect(ticks.map((line) => line.replace(/\d{4}-.*$/, ''))).toEqual(Array(2).fill('hello\t* * * * *\tUTC\t'));
 });
 
-test('init overwrites nothing, and then writes nothing', async () => {
-  await writeFile(join(folder, 'leasehold.yaml'), 'mine');
-  expect(await call(['init', folder])).toMatchObject({
-    code: 2,
-    stdout: '',
-    stderr: expect.stringContaining('there already'),
-  });
-  expect(await readFile(join(folder, 'leasehold.yaml'), 'utf8')).toBe('mine');
-  await expect(readFile(join(folder, 'jobs/hello.js'))).rejects.toMatchObject({ code: 'ENOENT' });
-});
+test.each(['leasehold.yaml', 'jobs/hello.js'])(
+  'init overwrites no %s, and then writes nothing at all',
+  async (mine) => {
+    await mkdir(join(folder, 'jobs'));
+    await writeFile(join(folder, mine), 'mine');
+    const { code, stdout, stderr } = await call(['init', folder]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(`${join(folder, mine)} is there already`);
+    expect(await readFile(join(folder, mine), 'utf8')).toBe('mine');
+    expect((await readdir(folder, { recursive: true })).toSorted()).toEqual(['jobs', mine].toSorted());
+  },
+);
 
 const BROKEN = `version: 1
 store: { redis: redis://h }
