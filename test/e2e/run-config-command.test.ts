@@ -3,6 +3,9 @@ import { expect, test, vi } from 'vitest';
 import { startChild, type Child } from '../support/child.ts';
 import { startRedis } from '../support/redis-server.ts';
 
+// For a busy machine.
+vi.setConfig({ testTimeout: 60_000 });
+
 const bin = new URL('../../packages/cli/src/bin.ts', import.meta.url);
 const example = (file: string): string => new URL(`../../examples/config/${file}`, import.meta.url).pathname;
 
@@ -23,7 +26,7 @@ test('leasehold run: the example runs as a newcomer starts it, and ends in order
   const env = { LEASEHOLD_REDIS_URL: redis.url, LISTEN: '127.0.0.1:0' };
   await using child = startChild(bin, { args: ['run', example('leasehold.yaml')], env });
   const said = (msg: string): Line[] => lines(child).filter((line) => line.msg === msg);
-  await vi.waitFor(() => expect(said('ready')).toHaveLength(1), 10_000);
+  await vi.waitFor(() => expect(said('ready')).toHaveLength(1), 20_000);
   await using producer = startChild(example('add-payments.js'), { env });
   expect(await producer.exit).toEqual({ code: 0, signal: null });
   await vi.waitFor(() => {
@@ -37,7 +40,7 @@ test('leasehold run: the example runs as a newcomer starts it, and ends in order
       [2, 20, 'customer:2'],
     ]);
     expect(said('tick').length).toBeGreaterThanOrEqual(2);
-  }, 10_000);
+  }, 20_000);
   const ticks = said('tick').map(({ tick }) => tick);
   expect(ticks).toEqual([...new Set(ticks)]);
 

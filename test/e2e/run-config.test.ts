@@ -15,6 +15,9 @@ import { startRedis } from '../support/redis-server.ts';
 
 const FLEET = fileURLToPath(new URL('./fixtures/run-config/fleet.yaml', import.meta.url));
 
+// For a busy machine.
+vi.setConfig({ testTimeout: 60_000 });
+
 function now(): number {
   return performance.timeOrigin + performance.now();
 }
@@ -104,19 +107,19 @@ test('a fleet on one file runs each tick once and one job of a customer at a tim
   const nameless = await fleet.payments.add('pay', { customer: '' }, { attempts: 3 });
 
   // A job in the hands of a process that dies comes back when BullMQ finds it stalled, after a minute.
-  await vi.waitFor(async () => expect(await fleet.payments.getCompletedCount()).toBe(12), 5000);
+  await vi.waitFor(async () => expect(await fleet.payments.getCompletedCount()).toBe(12), 15_000);
 
   // Whoever has run the last tick has nothing to do for the rest of the second: another one is killed.
-  await vi.waitFor(() => expect(ticks().length).toBeGreaterThanOrEqual(1), 5000);
+  await vi.waitFor(() => expect(ticks().length).toBeGreaterThanOrEqual(1), 15_000);
   const first = ticks().at(-1) as Tick;
   const [victim, ...left] = members.filter((member) => member !== first.member) as [Member, Member];
   await victim.child.kill9();
-  await vi.waitFor(() => expect(ticks().at(-1)?.tick).toBeGreaterThan(first.tick + 1000), 5000);
+  await vi.waitFor(() => expect(ticks().at(-1)?.tick).toBeGreaterThan(first.tick + 1000), 15_000);
   const [leaver] = left;
   leaver?.child.kill('SIGTERM');
   expect(await leaver?.child.exit).toEqual({ code: 0, signal: null });
   const atExit = ticks().at(-1)?.tick as number;
-  await vi.waitFor(() => expect(ticks().at(-1)?.tick).toBeGreaterThan(atExit), 5000);
+  await vi.waitFor(() => expect(ticks().at(-1)?.tick).toBeGreaterThan(atExit), 15_000);
 
   const instants = ticks().map(({ tick }) => tick);
   expect(instants).toEqual(instants.map((_, index) => (instants[0] as number) + index * 1000));
@@ -156,7 +159,7 @@ test('after the clean end of an owner the next one is in within 200 ms; a second
   const members = [await fleet.start(), await fleet.start()];
   await fleet.imports.add('import', {});
   const importing = () => said<{ token: number; at: number }>(members, 'importing');
-  await vi.waitFor(() => expect(importing()).toHaveLength(1), 5000);
+  await vi.waitFor(() => expect(importing()).toHaveLength(1), 15_000);
   const [owner] = importing() as [ReturnType<typeof importing>[number]];
   // It waits in the other process, which has a free slot.
   await fleet.imports.add('import', { ignores: true });
@@ -164,7 +167,7 @@ test('after the clean end of an owner the next one is in within 200 ms; a second
   owner.member.child.kill('SIGTERM');
   expect(await owner.member.child.exit).toEqual({ code: 0, signal: null });
   const ended = now();
-  await vi.waitFor(() => expect(importing()).toHaveLength(2), 5000);
+  await vi.waitFor(() => expect(importing()).toHaveLength(2), 15_000);
   const { token, at, member } = importing().find(({ token }) => token !== owner.token) as typeof owner;
   expect(member).not.toBe(owner.member);
   expect(token).toBeGreaterThan(owner.token);
@@ -203,9 +206,9 @@ test('while Redis is down the process is alive and not ready, and ready again wh
   expect(JSON.parse(body)).toMatchObject({ status: 'degraded', error: expect.stringContaining('STORE_UNAVAILABLE') });
   expect(await get(port, '/livez')).toEqual({ status: 200, body: 'ok\n' });
   await redis.restart();
-  await vi.waitFor(async () => expect(await get(port, '/readyz')).toMatchObject({ status: 200 }), 5000);
+  await vi.waitFor(async () => expect(await get(port, '/readyz')).toMatchObject({ status: 200 }), 15_000);
   const before = ticks;
-  await vi.waitFor(() => expect(ticks).toBeGreaterThan(before), 5000);
+  await vi.waitFor(() => expect(ticks).toBeGreaterThan(before), 15_000);
   await running.close();
 });
 

@@ -31,7 +31,10 @@ export type JobFences = Readonly<Record<string, Fence<never>>>;
 export interface JobContext<Data = unknown, Fences extends object = JobFences> {
   readonly job: JobInfo<Data>;
   readonly run: RunInfo;
-  /** What fences take, and what tells at any moment whether this run may still act. */
+  /**
+   * What fences take, and what tells at any moment whether this run may still act. In a thread (`isolate: thread`) it has
+   * `resource grant fencingToken leaseId ttlMs signal remainingMs isHeld assertHeld toJSON` and nothing else.
+   */
   readonly lease: Lease;
   /**
    * Aborts when the lease is lost (`LeaseLostError`), or when the run is to end (`RunCancelledError`: shutdown, `maxHold`, revoked).

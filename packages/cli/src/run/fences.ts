@@ -9,6 +9,7 @@ import type { FenceSettings } from '../config/settings.ts';
 
 /** A fence and the client that was made for it. */
 export interface OpenFence {
+  readonly settings: FenceSettings;
   readonly fence: Fence;
   readonly close: () => Promise<unknown>;
 }
@@ -21,12 +22,13 @@ export async function openFence(name: string, settings: FenceSettings, log: Logg
 
 type Kind<K extends FenceSettings['kind']> = Extract<FenceSettings, { readonly kind: K }>;
 
-function openRedis(name: string, { url, timeoutMs }: Kind<'redis'>, log: Logger): OpenFence {
+function openRedis(name: string, settings: Kind<'redis'>, log: Logger): OpenFence {
+  const { url, timeoutMs } = settings;
   const client = new Redis(url, { lazyConnect: true });
   // Each call of the fence says so by itself. Without a listener ioredis prints.
   client.on('error', (err) => log.debug({ err }, 'the connection of the fence failed'));
   const fence = redisFence(client, { name, timeout: timeoutMs });
-  return { fence, close: async () => client.disconnect() };
+  return { settings, fence, close: async () => client.disconnect() };
 }
 
 async function openPostgres(name: string, settings: Kind<'postgres'>, log: Logger): Promise<OpenFence> {
@@ -37,7 +39,7 @@ async function openPostgres(name: string, settings: Kind<'postgres'>, log: Logge
   try {
     const times = { timeout: timeoutMs, idleTimeout: idleTimeoutMs, lockTimeout: lockTimeoutMs };
     const fence = postgresFence(pool, { name, schema, isolation, ...times });
-    return { fence, close: () => pool.end() };
+    return { settings, fence, close: () => pool.end() };
   } catch (error) {
     await pool.end();
     throw error;
@@ -54,18 +56,17 @@ async function importPg(name: string): Promise<Pick<typeof pg, 'Pool'>> {
 }
 
 /**
- * What a handler is given: the fences of its job by name. Each other fence of the config is there as well, to say what is missing when it is
- * asked for; it is not listed.
+ * What a handler is given: the fences of its job by name. Each other fence of the config, null in `all`, is there as well, to say what is
+ * missing when it is asked for; it is not listed.
  */
 export function fencesOfJob(
   job: string,
-  own: readonly string[],
-  all: ReadonlyMap<string, OpenFence>,
+  all: ReadonlyMap<string, Fence | null>,
 ): { readonly list: readonly Fence[]; readonly byName: object } {
   const byName = Object.create(null) as Record<string, Fence>;
   const list: Fence[] = [];
-  for (const [name, { fence }] of all) {
-    if (own.includes(name)) {
+  for (const [name, fence] of all) {
+    if (fence !== null) {
       list.push(fence);
       Object.defineProperty(byName, name, { value: fence, enumerable: true });
       continue;

@@ -113,6 +113,11 @@ async function handlersOf(config: LoadedConfig, given: Readonly<Record<string, A
       'give handlers by the names of jobs',
     ),
   );
+  const isolated = config.settings.jobs.filter(({ name, isolate }) => isolate !== 'none' && Object.hasOwn(given, name));
+  for (const { name } of isolated) {
+    const rule = 'is for a handler in a file, and this one was given as a function, which cannot go elsewhere';
+    problems.push(config.source.problem(['jobs', name, 'isolate'], rule, 'leave out one of the two'));
+  }
   const handlers = new Map(Object.entries(given));
   const named = jobs.filter((name) => !handlers.has(name));
   try {

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LeaseholdError, ManagerClosedError, type LeaseManager } from '@leasehold/core';
 import { pino, type Logger } from 'pino';
 
+import type { LoadedConfig } from '../config/load.ts';
 import type { Problem } from '../config/problem.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Source } from '../config/source.ts';
@@ -25,18 +26,14 @@ const ASK_EVERY_MS = 250;
 const DEFAULT_TTL_MS = 30_000;
 const REFRESH_RATIO = 3;
 
-/** What is to be run, and where in the config it is. */
-export interface RunnableConfig {
-  readonly settings: Settings;
-  readonly source: Source;
-}
-
 /** A config that is started once and closed once. */
 export class Running implements RunningConfig {
   readonly closed: Promise<ShutdownResult>;
   readonly ready: Promise<void>;
   readonly #settings: Settings;
+  readonly #folder: string;
   readonly #source: Source;
+  readonly #closables: { readonly what: string; readonly close: () => Promise<unknown> }[] = [];
   readonly #manager: LeaseManager;
   readonly #log: Logger;
   readonly #metrics = new Metrics();
@@ -51,8 +48,9 @@ export class Running implements RunningConfig {
   #started: Promise<void> = Promise.resolve();
   #isOpen = false;
 
-  constructor({ settings, source }: RunnableConfig, manager: LeaseManager, log: Logger) {
+  constructor({ settings, folder, source }: LoadedConfig, manager: LeaseManager, log: Logger) {
     this.#settings = settings;
+    this.#folder = folder;
     this.#source = source;
     this.#manager = manager;
     this.#log = log;
@@ -117,6 +115,8 @@ export class Running implements RunningConfig {
       fences: this.#fences,
       graceMs: shutdown.graceMs,
       source: this.#source,
+      folder: this.#folder,
+      onClose: (what, close) => this.#closables.push({ what, close }),
     });
     await this.#meetStore();
     if (this.#closing.signal.aborted) return;
@@ -130,7 +130,9 @@ export class Running implements RunningConfig {
   async #openFences(problems: Problem[]): Promise<void> {
     for (const [name, settings] of this.#settings.fences) {
       try {
-        this.#fences.set(name, await openFence(name, settings, this.#log));
+        const opened = await openFence(name, settings, this.#log);
+        this.#fences.set(name, opened);
+        this.#closables.push({ what: `fence ${name}`, close: opened.close });
       } catch (error) {
         problems.push(problemOf(this.#source, ['fences', name], error));
       }
@@ -162,7 +164,7 @@ export class Running implements RunningConfig {
       trades: this.#trades,
       runs: this.#runs,
       manager: this.#manager,
-      closables: [...this.#fences].map(([name, { close }]) => ({ what: `fence ${name}`, close })),
+      closables: this.#closables,
       server: this.#server,
     };
     const times = { graceMs: this.#isOpen ? this.#settings.shutdown.graceMs : 0, settleMs: SETTLE_MS };

@@ -28,6 +28,7 @@ export class Runs {
   readonly #metrics: Metrics;
   readonly #told = new WeakSet<object>();
   #active = 0;
+  readonly #waiting = new Set<() => void>();
 
   constructor(log: Logger, metrics: Metrics) {
     this.#log = log;
@@ -37,6 +38,12 @@ export class Runs {
   /** How many go on. */
   get active(): number {
     return this.#active;
+  }
+
+  /** Resolves when none goes on. */
+  idle(): Promise<void> {
+    if (this.#active === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#waiting.add(resolve));
   }
 
   /** Whether an error is that of a run, and so was told of. */
@@ -66,7 +73,7 @@ export class Runs {
     } finally {
       const durationMs = Math.round(performance.now() - began);
       const outcome = outcomeOf(lease.isHeld(), failed, signal.aborted);
-      this.#active--;
+      if (--this.#active === 0) this.#wake();
       this.#metrics.ended(name, outcome, durationMs);
       if (outcome === 'done') log.info({ outcome, durationMs }, 'run is done');
       else if (outcome === 'failed') log.error({ outcome, durationMs, err: error }, 'run failed');
@@ -75,6 +82,11 @@ export class Runs {
       else
         log.warn({ outcome, durationMs, err: error }, 'run ended without its lease; what it returned does not count');
     }
+  }
+
+  #wake(): void {
+    for (const resolve of this.#waiting) resolve();
+    this.#waiting.clear();
   }
 }
 

@@ -1,3 +1,5 @@
+import { resolve } from 'node:path';
+
 import type { LeasedWorkerOptions } from '@leasehold/bullmq';
 import { ConfigError, LeaseholdError, type LeaseManager } from '@leasehold/core';
 import { UnrecoverableError, type Job } from 'bullmq';
@@ -14,6 +16,7 @@ import type { Metrics } from './metrics.ts';
 import { QueueTrade } from './queue-trade.ts';
 import type { Runs } from './runs.ts';
 import type { Trade } from './trade.ts';
+import { IsolatedHandler } from './thread/isolated-handler.ts';
 import type { Work } from './work.ts';
 
 /** What all jobs share. */
@@ -24,6 +27,10 @@ export interface Shared {
   readonly metrics: Metrics;
   readonly fences: ReadonlyMap<string, OpenFence>;
   readonly graceMs: number;
+  /** The folder that handlers are relative to. */
+  readonly folder: string;
+  /** To be called when all runs have ended. */
+  readonly onClose: (what: string, close: () => Promise<unknown>) => void;
   /** Says where in the config something is. */
   readonly source: Source;
 }
@@ -74,18 +81,40 @@ export function problemOf(source: Source, path: Path, error: unknown): Problem {
   return source.problem(at, message.slice(`CONFIG ${option}: `.length));
 }
 
-function workOf(
-  { name, isolate, lease }: JobSettings,
-  handlers: ReadonlyMap<string, AnyJobHandler>,
-  { fences }: Shared,
-): Work {
-  if (isolate !== 'none') {
-    throw new ConfigError('isolate', `'${isolate}' is not there yet; leave it out`);
+function workOf(job: JobSettings, handlers: ReadonlyMap<string, AnyJobHandler>, shared: Shared): Work {
+  const { name, lease } = job;
+  const { fences } = shared;
+  const all = [...fences].map(([its, { fence }]) => [its, lease.fences.includes(its) ? fence : null] as const);
+  const { list, byName } = fencesOfJob(name, new Map(all));
+  return { name, handler: handlerOf(job, handlers, shared), fences: list, fencesByName: byName };
+}
+
+function handlerOf(job: JobSettings, handlers: ReadonlyMap<string, AnyJobHandler>, shared: Shared): AnyJobHandler {
+  const { name, isolate, handler, lease } = job;
+  switch (isolate) {
+    case 'none': {
+      const its = handlers.get(name);
+      if (its === undefined) throw new ConfigError('handler', 'is missing: nothing was given that does the work');
+      return its;
+    }
+    case 'thread': {
+      const { fences, folder, log, manager, onClose } = shared;
+      const isolated = new IsolatedHandler(
+        {
+          job: name,
+          file: resolve(folder, handler.module),
+          exported: handler.exported,
+          fences: [...fences].map(([its, { settings }]) => [its, lease.fences.includes(its) ? settings : null]),
+          logLevel: log.level,
+        },
+        manager,
+      );
+      onClose(`threads of ${name}`, () => isolated.close());
+      return isolated.handler;
+    }
+    case 'process':
+      throw new ConfigError('isolate', "'process' is not there yet; use thread, which can be terminated as well");
   }
-  const handler = handlers.get(name);
-  if (handler === undefined) throw new ConfigError('handler', 'is missing: nothing was given that does the work');
-  const { list, byName } = fencesOfJob(name, lease.fences, fences);
-  return { name, handler, fences: list, fencesByName: byName };
 }
 
 function leaseOf(

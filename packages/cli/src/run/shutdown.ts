@@ -10,6 +10,8 @@ import { isWithin } from './within.ts';
 
 /** How often it is said what is waited for. */
 const TELL_EVERY_MS = 5000;
+/** For the releases of runs that have just ended. */
+const RELEASE_WITHIN_MS = 2000;
 /** For connections to be closed; their servers may be out of reach. */
 const CLOSE_WITHIN_MS = 2000;
 
@@ -46,13 +48,15 @@ export async function shutDown(parts: Parts, times: ShutdownTimes, log: Logger):
   const { graceMs, settleMs } = times;
   health.close();
   const stopped = Promise.allSettled(trades.map(async (trade) => trade.stop(graceMs)));
+  // Some give up waiting for a run before we do.
+  const ended = stopped.then(() => runs.idle());
   log.info({ runs: runs.active, graceMs }, `closing: no more work is taken; ${waitingFor(runs.active, graceMs)}`);
-  if (!(await waited(stopped, graceMs, runs, log))) {
+  if (!(await waited(ended, graceMs, runs, log))) {
     log.warn(
       { runs: runs.active, settleMs },
       `the grace is over, runs are aborted; ${waitingFor(runs.active, settleMs)}`,
     );
-    await waited(stopped, settleMs, runs, log);
+    await waited(ended, settleMs, runs, log);
   }
   const unsettled = runs.active;
   if (unsettled === 0) log.info({}, 'all runs have ended');
@@ -61,7 +65,8 @@ export async function shutDown(parts: Parts, times: ShutdownTimes, log: Logger):
       { runs: unsettled },
       `${runsOf(unsettled)} ignored the signal and is left behind; its lease runs out by itself`,
     );
-  const released = await Promise.allSettled([manager.close({ grace: 0, abandonAfter: 0 })]);
+  const rest = { grace: unsettled === 0 ? RELEASE_WITHIN_MS : 0, abandonAfter: 0 };
+  const released = await Promise.allSettled([manager.close(rest)]);
   logFailures(log, [...(await settledOf(stopped)), ...released]);
   log.info({}, 'leases are released');
   const closing = closables.map(async ({ what, close }) => {

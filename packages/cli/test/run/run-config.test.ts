@@ -90,7 +90,7 @@ describe('the start', () => {
   test('names all that cannot work at once, and leaves nothing behind', async () => {
     const jobs = [
       intervalJob('a'),
-      intervalJob('b', { isolate: 'process' }),
+      intervalJob('b', { isolate: 'thread' }),
       cronJob('c', { expression: '61 * * * *' }),
       intervalJob('d'),
     ];
@@ -100,7 +100,7 @@ describe('the start', () => {
     const failed = await runConfig(configOf(jobs), { handlers, log, store: memory() }).catch((error: unknown) => error);
     expect(failed).toBeInstanceOf(ConfigFileError);
     const paths = (failed as ConfigFileError).problems.map(({ path }) => path);
-    expect(paths).toEqual(['jobs', 'jobs.d.handler', 'jobs.b.isolate', 'jobs.c.expression']);
+    expect(paths).toEqual(['jobs', 'jobs.b.isolate', 'jobs.d.handler', 'jobs.c.expression']);
     expect(began).toBe(false);
     expect(lines.filter(({ level }) => level > 20)).toEqual([]);
   });
@@ -241,11 +241,11 @@ describe('closing', () => {
         new Promise((_resolve, reject) => {
           signal.addEventListener('abort', () => {
             order.push(`aborted: ${(signal.reason as RunCancelledError).reason}`);
-            // Settles some time after the abort, during which nothing may be released.
+            // Settles when twice the grace is over, before which nothing may be released.
             setTimeout(() => {
               order.push('settled');
               reject(signal.reason as Error);
-            }, 50);
+            }, 300);
           });
           began.open();
         }),
