@@ -191,6 +191,7 @@ describe('leasehold stop', () => {
     await using lease = await shop.manager.acquire('r');
     lease.signal.addEventListener('abort', () => void lease.release());
     const args = ['stop', 'r', '-u', redisUrl, '--prefix', shop.prefix, '--no-color'];
+    expect(await callCli(args, {}, '')).toMatchObject({ code: 2, stderr: expect.stringContaining('nothing was done') });
     const wrong = await callCli(args, {}, 'R\n');
     expect(wrong).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('nothing was done') });
     expect(wrong.stderr).toContain(`${target} · prefix ${shop.prefix}\nr is held by web-7f9c pid ${process.pid}`);

@@ -1,4 +1,4 @@
-import { createInterface } from 'node:readline/promises';
+import { createInterface } from 'node:readline';
 import { CliError, EXIT } from '../exit.ts';
 import { escapeText } from '../output/escape.ts';
 import type { Io } from '../output/io.ts';
@@ -14,13 +14,33 @@ export function checkConfirmable(io: Io, isConfirmed: boolean, command: string):
   throw new CliError(EXIT.usage, 'nobody is there to be asked (no terminal): this needs --yes', `${command} --yes`);
 }
 
-/** Wants the name typed, so that nobody acts on the wrong one by habit. Throws `CliError`, exit 2, for anything else. */
+/**
+ * Wants the name typed, so that nobody acts on the wrong one by habit. Throws `CliError`: exit 2 for anything else, also
+ * for the end of the input; 130 for Ctrl-C.
+ */
 export async function confirmByName(io: Io, question: string, name: string): Promise<void> {
+  const typed = await ask(io, `${escapeText(question)}\nType ${escapeText(name)} to go on: `);
+  if (typed?.trim() !== name) throw new CliError(EXIT.usage, 'that is not its name; nothing was done');
+}
+
+/** One line, or undefined at the end of the input. */
+function ask(io: Io, question: string): Promise<string | undefined> {
   const lines = createInterface({ input: io.stdin, output: io.stderr as NodeJS.WritableStream & typeof io.stderr });
-  try {
-    const typed = await lines.question(`${escapeText(question)}\nType ${escapeText(name)} to go on: `);
-    if (typed.trim() !== name) throw new CliError(EXIT.usage, 'that is not its name; nothing was done');
-  } finally {
+  return new Promise<string | undefined>((resolve, reject) => {
+    lines.on('SIGINT', () => {
+      io.stderr.write('\n');
+      reject(new CliError(EXIT.interrupted, 'interrupted; nothing was done'));
+    });
+    lines.on('close', () => {
+      io.stderr.write('\n');
+      resolve(undefined);
+    });
+    lines.question(question, (line) => {
+      lines.removeAllListeners('close');
+      resolve(line);
+    });
+  }).finally(() => {
+    lines.removeAllListeners('close');
     lines.close();
-  }
+  });
 }

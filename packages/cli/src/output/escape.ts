@@ -8,3 +8,8 @@ const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t'
 export function escapeText(text: string): string {
   return text.replace(HOSTILE, (char) => SHORT[char] ?? `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`);
 }
+
+/** The same JSON, without a character that a terminal obeys: there are none of them outside of its texts. */
+export function escapeJson(json: string): string {
+  return json.replace(HOSTILE, (char) => `\\u${(char.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`);
+}

@@ -1,5 +1,5 @@
 import { CliError, EXIT } from '../exit.ts';
-import { escapeText } from './escape.ts';
+import { escapeJson, escapeText } from './escape.ts';
 import type { Io } from './io.ts';
 import { hasColour, styleOf, type Style, type Tone } from './style.ts';
 import { aligned, tabbed, type Cell, type Column } from './table.ts';
@@ -46,14 +46,16 @@ export class Output {
 
   /** One object, with the name of its shape first. */
   json(schema: string, fields: object): void {
-    this.#io.stdout.write(`${JSON.stringify({ schema: `leasehold/${schema}/v1`, ...fields })}\n`);
+    this.#io.stdout.write(`${escapeJson(JSON.stringify({ schema: `leasehold/${schema}/v1`, ...fields }))}\n`);
   }
 
   /** The cells are escaped here. */
   async table(columns: readonly Column[], rows: readonly (readonly Cell[])[]): Promise<void> {
     const safe = rows.map((row) => row.map(({ text, tone }) => ({ text: escapeText(text), tone })));
     this.#io.stdout.write(
-      this.#isTerminal ? await aligned(columns, safe, { width: this.width, style: this.style }) : tabbed(columns, safe),
+      this.#isTerminal
+        ? await aligned(columns, safe, { width: this.width, style: this.style })
+        : tabbed(columns, safe, this.style),
     );
   }
 

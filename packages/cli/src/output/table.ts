@@ -17,8 +17,11 @@ const GAP = '  ';
 const LEAST = 10;
 
 /** Columns for a pipe: tabs, nothing cut off. The cells are escaped, so none contains a tab. */
-export function tabbed(columns: readonly Column[], rows: readonly (readonly Cell[])[]): string {
-  const lines = [columns.map(({ title }) => title), ...rows.map((row) => row.map(({ text }) => text))];
+export function tabbed(columns: readonly Column[], rows: readonly (readonly Cell[])[], style: Style): string {
+  const lines = [
+    columns.map(({ title }) => title),
+    ...rows.map((row) => row.map(({ text, tone }) => (tone === undefined ? text : style(tone, text)))),
+  ];
   return lines.map((line) => `${line.join('\t')}\n`).join('');
 }
 

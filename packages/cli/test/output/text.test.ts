@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { escapeText } from '../../src/output/escape.ts';
+import { escapeJson, escapeText } from '../../src/output/escape.ts';
 import { hasColour, styleOf } from '../../src/output/style.ts';
 import { aligned, tabbed, type Column } from '../../src/output/table.ts';
 import { formatDuration, formatRelative } from '../../src/output/time.ts';
@@ -15,6 +15,13 @@ describe('a name from the store', () => {
     { shown: 'half \\u{d83c} pair', text: 'half \uD83C pair' },
     { shown: 'plain ümlaut 日本 👩‍🚒 %s ${x}', text: 'plain ümlaut 日本 👩‍🚒 %s ${x}' },
   ])('is printed, not obeyed: $shown', ({ text, shown }) => expect(escapeText(text)).toBe(shown));
+});
+
+test('in JSON it is the same name, and printed', () => {
+  const name = 'a\u009B31m\u202Egnp\u2028\u001B"\\ü日🎉';
+  const json = escapeJson(JSON.stringify({ name }));
+  expect(JSON.parse(json)).toEqual({ name });
+  expect(json).toBe('{"name":"a\\u009b31m\\u202egnp\\u2028\\u001b\\"\\\\ü日🎉"}');
 });
 
 describe('a duration', () => {
@@ -74,9 +81,14 @@ describe('a table', () => {
   const style = styleOf(false);
 
   test('in a pipe has tabs and everything', () => {
-    expect(tabbed(columns, rows)).toBe(
+    expect(tabbed(columns, rows, style)).toBe(
       'STATE\tNAME\tOWNER\tN\nHELD\tcustomer:42-in-full\tweb-7f9c pid 4121 since 02:41:07Z\t7\nFREE\t日本🎉\t-\t12\n',
     );
+  });
+
+  test('in a pipe has colours if they are forced', () => {
+    const text = tabbed(columns, [[{ text: 'HELD', tone: 'good' }]], styleOf(true));
+    expect(text).toContain('\u001B[32mHELD\u001B[39m');
   });
 
   test('on a wide terminal is aligned, wide characters counted as two', async () => {
