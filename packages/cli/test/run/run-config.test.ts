@@ -235,7 +235,8 @@ describe('closing', () => {
     const order: string[] = [];
     const began = new Gate();
     const store = new FaultyStore(memory());
-    const released = store.next('release', 'sent').then(() => order.push('released'));
+    store.set('release', { request: 50 });
+    const released = store.next('release', 'ran').then(() => order.push('released'));
     const handlers: Handlers = {
       long: ({ signal }: JobContext) =>
         new Promise((_resolve, reject) => {
