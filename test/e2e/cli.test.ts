@@ -1,7 +1,10 @@
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { LeaseManager, type Logger } from '@leasehold/core';
 import { redisStore } from '@leasehold/core/redis';
 import { describe, expect, inject, test } from 'vitest';
+import { guardedFolder, removeFolder } from '../../scripts/services/guard.mjs';
 import { startChild } from '../support/child.ts';
 import { connectRedis, uniqueName } from '../support/redis-client.ts';
 import { callCli, runCli, startCli, type Result } from './fixtures/cli-process.ts';
@@ -115,6 +118,36 @@ describe('leasehold, on a held, an expired, a free resource and one with a hosti
       stderr: expect.stringContaining('nothing is known of never'),
     });
     expect(hostile.isHeld()).toBe(true);
+  });
+
+  test('takes the store from a config file, and tells what its jobs have run and will run', async () => {
+    await using shop = leases();
+    const folder = guardedFolder('cli');
+    const file = join(folder, 'leasehold.yaml');
+    const store = `store: { redis: '\${CLI_REDIS}', prefix: ${shop.prefix} }`;
+    const nightly = `nightly: { cron: '0 3 * * *', timezone: UTC, handler: ./a.js, lease: { resource: reports } }`;
+    const pay = `pay: { queue: pay, handler: ./a.js, lease: { resource: 'customer:{data.id}' } }`;
+    writeFileSync(file, `version: 1\n${store}\njobs:\n  ${nightly}\n  ${pay}\n`);
+    const at = Math.floor(Date.now() / 1000) * 1000;
+    await shop.manager.run('reports', { tick: { job: 'nightly', at } }, async () => {});
+    const runs = (...args: string[]): Promise<Result> =>
+      callCli(['runs', ...args, '-c', file], { CLI_REDIS: redisUrl });
+
+    const [all, json, unknown] = await Promise.all([runs('--next', '2'), runs('nightly', '--json'), runs('nightli')]);
+    removeFolder(folder);
+    expect(all).toMatchObject({ code: 0, stderr: `${target} · prefix ${shop.prefix} · ${file}\n` });
+    const [, second, first, last, ...more] = rowsOf(all);
+    for (const row of [second, first]) {
+      expect(row?.slice(0, 3)).toEqual(['nightly', expect.stringContaining('T03:00:00.000Z'), 'NEXT']);
+    }
+    expect(Date.parse(second?.[1] ?? '') - Date.parse(first?.[1] ?? '')).toBe(86_400_000);
+    expect(last?.slice(0, 4)).toEqual(['nightly', new Date(at).toISOString(), 'DONE', '1']);
+    expect(more).toEqual([]);
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      schema: 'leasehold/runs/v1',
+      jobs: [{ job: 'nightly', resource: 'reports', ticks: [{ status: 'done' }], next: { length: 3 } }],
+    });
+    expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('there are: nightly') });
   });
 
   test('says that nothing is known when the store is out of reach, and never shows the password', async () => {
