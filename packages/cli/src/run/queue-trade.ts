@@ -31,6 +31,13 @@ export class QueueTrade implements Trade {
       metrics.busy(name);
       log.debug({ id, holder: holder?.owner, remainingMs }, 'resource is busy');
     });
+    // With the scope `worker`.
+    this.#worker.on('elected', ({ resource, fencingToken }) =>
+      log.info({ resource, token: fencingToken }, 'this process takes the jobs now'),
+    );
+    this.#worker.on('steppedDown', ({ resource, fencingToken }, reason) =>
+      log.info({ resource, token: fencingToken, err: reason }, 'this process takes no more jobs'),
+    );
     this.#worker.on('leaseAbandoned', ({ id }, reason) =>
       log.error({ id, err: reason }, 'run ignores its signal and is left behind; its lease runs out by itself'),
     );

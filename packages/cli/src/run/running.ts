@@ -61,13 +61,9 @@ export class Running implements RunningConfig {
     const ttlMs = Math.min(DEFAULT_TTL_MS, ...settings.jobs.map(({ lease }) => lease.ttlMs));
     this.#health = new Health(manager, ttlMs / REFRESH_RATIO, log, this.#metrics);
     this.#server = settings.server === undefined ? undefined : new StatusServer(this.#health, this.#metrics, log);
+    // One for each job that runs in threads.
+    manager.setMaxListeners(0);
     this.#metrics.watch(manager);
-    manager.on('lost', ({ resource, fencingToken, error }) =>
-      log.warn(
-        { resource, token: fencingToken, reason: error.reason, err: error },
-        'lease is lost; its run is aborted',
-      ),
-    );
   }
 
   get port(): number | undefined {
@@ -123,7 +119,10 @@ export class Running implements RunningConfig {
     this.#health.open();
     this.#isOpen = true;
     for (const trade of this.#trades) trade.start();
-    this.#log.info({ jobs: jobs.map(({ name }) => name), port: this.port }, `${jobs.length} jobs take work`);
+    this.#log.info(
+      { jobs: jobs.map(({ name }) => name), port: this.port },
+      jobs.length === 1 ? '1 job takes work' : `${jobs.length} jobs take work`,
+    );
     void this.#becomeReady();
   }
 

@@ -76,7 +76,7 @@ test('a lease that is lost in mid-run aborts the run, and is told and counted', 
   await vi.waitFor(() =>
     expect(lines.map(({ msg }) => msg)).toContain('run ended without its lease; what it returned does not count'),
   );
-  const lost = lines.find(({ msg }) => msg === 'lease is lost; its run is aborted');
+  const lost = lines.find(({ msg }) => msg === 'lease lost');
   expect(lost).toMatchObject({ level: 40, resource: 'poll', reason: 'superseded', err: { code: 'LEASE_LOST' } });
   const body = await (await fetch(`http://127.0.0.1:${running.port}/metrics`)).text();
   expect(body).toContain('leasehold_leases_lost_total{reason="superseded"} 1');
