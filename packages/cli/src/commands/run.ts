@@ -1,15 +1,19 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { Logger } from 'pino';
 import type { JobSettings } from '../config/settings.ts';
-import { CliError, EXIT } from '../exit.ts';
+import { CliError, EXIT, exitOfSignal } from '../exit.ts';
 import { escapeText } from '../output/escape.ts';
+import type { Io } from '../output/io.ts';
 import type { Output } from '../output/output.ts';
 import type { Column } from '../output/table.ts';
 import { readConfig } from './config-file.ts';
 import type { CommonFlags } from './flags.ts';
 import { outputOf, type Session } from './session.ts';
+import { onSignals } from './signals.ts';
 
 interface RunFlags {
   readonly only?: readonly string[] | undefined;
+  readonly once?: string | undefined;
   readonly dryRun?: boolean | undefined;
 }
 
@@ -29,11 +33,18 @@ export function addRun(program: Command, session: Session): Command {
     )
     .argument('[file]', 'the config (leasehold.yaml and the like in this folder)')
     .addOption(new Option('--only <jobs>', 'these jobs alone, separated by commas').argParser(namesFlag))
+    .addOption(
+      new Option(
+        '--once <job>',
+        'run this cron or interval job now, once, and end; 75: it is running elsewhere',
+      ).conflicts(['only', 'dryRun']),
+    )
     .option('--dry-run', 'check everything, show what would run, connect to nothing')
-    .action(async (file: string | undefined, { only, dryRun = false }: RunFlags, command: Command) => {
+    .action(async (file: string | undefined, { only, once, dryRun = false }: RunFlags, command: Command) => {
       const output = outputOf(session, command);
       try {
-        if (dryRun) await show(file, only, session, output);
+        if (once !== undefined) await runJob(file, once, session, command.optsWithGlobals<CommonFlags>());
+        else if (dryRun) await show(file, only, session, output);
         else await runFile(file, only, session, command.optsWithGlobals<CommonFlags>());
       } catch (error) {
         throw await asFailure(error, session);
@@ -51,14 +62,44 @@ async function runFile(
   file: string | undefined,
   only: readonly string[] | undefined,
   { io }: Session,
-  { quiet = false, verbose = false }: CommonFlags,
+  flags: CommonFlags,
 ): Promise<void> {
-  const [{ pino }, { runConfig }] = await Promise.all([import('pino'), import('../run/run-config.ts')]);
+  const { runConfig } = await import('../run/run-config.ts');
   const { config } = await readConfig(file, io.env);
-  const level = verbose ? 'debug' : quiet ? 'warn' : 'info';
-  const log = pino({ level }, { write: (line: string) => void io.stdout.write(line) });
+  const log = await logTo(io, flags);
   const running = await runConfig(config, { log, signals: true, ...(only !== undefined && { only }) });
   await running.closed;
+}
+
+async function runJob(file: string | undefined, job: string, session: Session, flags: CommonFlags): Promise<void> {
+  const [{ RunCancelledError }, { runOnce }] = await Promise.all([
+    import('@leasehold/core'),
+    import('../run/run-once.ts'),
+  ]);
+  const { config } = await readConfig(file, session.io.env);
+  const log = await logTo(session.io, flags);
+  const stop = new AbortController();
+  let ending: number | undefined;
+  const signals = onSignals((signal) => {
+    if (ending !== undefined) process.exit(ending);
+    ending = exitOfSignal(signal);
+    stop.abort(new RunCancelledError(job, 'shutdown'));
+  });
+  try {
+    await runOnce(config, job, { log, signal: stop.signal });
+  } catch (error) {
+    // It did as it was told.
+    if (ending === undefined || !(error instanceof RunCancelledError)) throw error;
+    session.exit = ending;
+  } finally {
+    signals[Symbol.dispose]();
+  }
+}
+
+async function logTo(io: Io, { quiet = false, verbose = false }: CommonFlags): Promise<Logger> {
+  const { pino } = await import('pino');
+  const level = verbose ? 'debug' : quiet ? 'warn' : 'info';
+  return pino({ level }, { write: (line: string) => void io.stdout.write(line) });
 }
 
 async function show(
@@ -68,7 +109,7 @@ async function show(
   output: Output,
 ): Promise<void> {
   const [{ onlyThese }, { resolveHandlers }] = await Promise.all([
-    import('../run/run-config.ts'),
+    import('../run/handlers.ts'),
     import('../config/handlers.ts'),
   ]);
   const config = onlyThese((await readConfig(file, io.env)).config, only);

@@ -61,8 +61,6 @@ export class Running implements RunningConfig {
     const ttlMs = Math.min(DEFAULT_TTL_MS, ...settings.jobs.map(({ lease }) => lease.ttlMs));
     this.#health = new Health(manager, ttlMs / REFRESH_RATIO, log, this.#metrics);
     this.#server = settings.server === undefined ? undefined : new StatusServer(this.#health, this.#metrics, log);
-    // One for each job that runs in threads.
-    manager.setMaxListeners(0);
     this.#metrics.watch(manager);
   }
 

@@ -19,18 +19,22 @@ import type { Trade } from './trade.ts';
 import { IsolatedHandler } from './thread/isolated-handler.ts';
 import type { Work } from './work.ts';
 
-/** What all jobs share. */
-export interface Shared {
+/** What a job needs for its work. */
+export interface WorkPlace {
   readonly manager: LeaseManager;
-  readonly runs: Runs;
   readonly log: Logger;
-  readonly metrics: Metrics;
   readonly fences: ReadonlyMap<string, OpenFence>;
-  readonly graceMs: number;
   /** The folder that handlers are relative to. */
   readonly folder: string;
   /** To be called when all runs have ended. */
   readonly onClose: (what: string, close: () => Promise<unknown>) => void;
+}
+
+/** What all jobs share. */
+export interface Shared extends WorkPlace {
+  readonly runs: Runs;
+  readonly metrics: Metrics;
+  readonly graceMs: number;
   /** Says where in the config something is. */
   readonly source: Source;
 }
@@ -77,19 +81,20 @@ export function problemOf(source: Source, path: Path, error: unknown): Problem {
   const from = `${pathText(path)}.`;
   const inner = option.startsWith(from) ? option.slice(from.length) : option;
   const at = inner === '' || option === pathText(path) ? path : [...path, ...inner.split('.')];
-  // Its message is `CONFIG option: rule`.
-  return source.problem(at, message.slice(`CONFIG ${option}: `.length));
+  // Its message is `CONFIG: option: rule`.
+  return source.problem(at, message.slice(`CONFIG: ${option}: `.length));
 }
 
-function workOf(job: JobSettings, handlers: ReadonlyMap<string, AnyJobHandler>, shared: Shared): Work {
+/** Throws `ConfigError`. */
+export function workOf(job: JobSettings, handlers: ReadonlyMap<string, AnyJobHandler>, place: WorkPlace): Work {
   const { name, lease } = job;
-  const { fences } = shared;
+  const { fences } = place;
   const all = [...fences].map(([its, { fence }]) => [its, lease.fences.includes(its) ? fence : null] as const);
   const { list, byName } = fencesOfJob(name, new Map(all));
-  return { name, handler: handlerOf(job, handlers, shared), fences: list, fencesByName: byName };
+  return { name, handler: handlerOf(job, handlers, place), fences: list, fencesByName: byName };
 }
 
-function handlerOf(job: JobSettings, handlers: ReadonlyMap<string, AnyJobHandler>, shared: Shared): AnyJobHandler {
+function handlerOf(job: JobSettings, handlers: ReadonlyMap<string, AnyJobHandler>, place: WorkPlace): AnyJobHandler {
   const { name, isolate, handler, lease } = job;
   switch (isolate) {
     case 'none': {
@@ -98,7 +103,7 @@ function handlerOf(job: JobSettings, handlers: ReadonlyMap<string, AnyJobHandler
       return its;
     }
     case 'thread': {
-      const { fences, folder, log, manager, onClose } = shared;
+      const { fences, folder, log, manager, onClose } = place;
       const isolated = new IsolatedHandler(
         {
           job: name,
@@ -117,7 +122,7 @@ function handlerOf(job: JobSettings, handlers: ReadonlyMap<string, AnyJobHandler
   }
 }
 
-function leaseOf(
+export function leaseOf(
   { ttlMs, maxHoldMs, activate }: JobSettings['lease'],
   { fences }: Work,
 ): Pick<LeasedWorkerOptions['lease'], 'ttl' | 'maxHold' | 'activate' | 'fences'> {

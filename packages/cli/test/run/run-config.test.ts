@@ -123,7 +123,7 @@ describe('the start', () => {
     await using first = await runConfig(configOf([]), { log: recordingLog().log, store: memory() });
     const server = { listen: { host: '127.0.0.1', port: first.port as number } };
     const second = runConfig(configOf([], { server }), { log: recordingLog().log, store: memory() });
-    await expect(second).rejects.toThrow(/server\.listen: .*EADDRINUSE/);
+    await expect(second).rejects.toThrow(/server\.listen: \S.* cannot be listened on \(EADDRINUSE\)/);
     await first.close();
   });
 
