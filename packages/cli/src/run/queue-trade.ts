@@ -1,3 +1,5 @@
+import { performance } from 'node:perf_hooks';
+
 import { LeasedWorker, type LeasedJob, type LeasedWorkerOptions } from '@leasehold/bullmq';
 import type { Logger } from 'pino';
 
@@ -6,10 +8,14 @@ import { codeOf, type Runs } from './runs.ts';
 import type { Trade } from './trade.ts';
 import type { Work } from './work.ts';
 
+/** After this the same trouble is told again. */
+const TELL_AGAIN_MS = 60_000;
+
 /** The worker of a queue of a config. */
 export class QueueTrade implements Trade {
   readonly #worker: LeasedWorker;
   readonly #log: Logger;
+  #told = { message: '', at: -Infinity };
 
   /** Connects, but takes no jobs yet. Throws `ConfigError`. */
   constructor(
@@ -49,7 +55,7 @@ export class QueueTrade implements Trade {
     this.#worker.on('error', (err) => {
       const code = codeOf(err);
       if (code === 'STORE_UNAVAILABLE' || code === 'FENCE_UNAVAILABLE') metrics.storeFailed(code);
-      log.warn({ err }, 'trouble with the queue or the lease store');
+      log[this.#isNews(err) ? 'warn' : 'debug']({ err }, 'trouble with the queue or the lease store');
     });
   }
 
@@ -60,5 +66,13 @@ export class QueueTrade implements Trade {
   /** The grace is that of the options. */
   stop(): Promise<void> {
     return this.#worker.close();
+  }
+
+  /** While a server is out of reach each of the connections says so each second. */
+  #isNews({ message }: Error): boolean {
+    const now = performance.now();
+    if (message === this.#told.message && now - this.#told.at < TELL_AGAIN_MS) return false;
+    this.#told = { message, at: now };
+    return true;
   }
 }

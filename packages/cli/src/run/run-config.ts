@@ -40,7 +40,7 @@ export interface RunningConfig extends AsyncDisposable {
   readonly port: number | undefined;
   /**
    * Takes no more work; lets runs go on for `shutdown.grace`; aborts them (`RunCancelledError`, reason `shutdown`) and waits 5 s for them;
-   * releases the leases; closes all connections. Called again it gives the first answer. Never rejects.
+   * releases the leases; closes all connections, which takes up to 4 s more where a server is out of reach. Called again it gives the first answer. Never rejects.
    */
   close(): Promise<ShutdownResult>;
 }

@@ -54,7 +54,7 @@ export async function shutDown(parts: Parts, times: ShutdownTimes, log: Logger):
   if (!(await waited(ended, graceMs, runs, log))) {
     log.warn(
       { runs: runs.active, settleMs },
-      `the grace is over, runs are aborted; ${waitingFor(runs.active, settleMs)}`,
+      `the grace is over, ${runs.active === 0 ? 'connections are waited for' : `runs are aborted; ${waitingFor(runs.active, settleMs)}`}`,
     );
     await waited(ended, settleMs, runs, log);
   }
@@ -68,7 +68,7 @@ export async function shutDown(parts: Parts, times: ShutdownTimes, log: Logger):
   const rest = { grace: unsettled === 0 ? RELEASE_WITHIN_MS : 0, abandonAfter: 0 };
   const released = await Promise.allSettled([manager.close(rest)]);
   logFailures(log, [...(await settledOf(stopped)), ...released]);
-  log.info({}, 'leases are released');
+  log.info({}, 'leases are given up');
   const closing = closables.map(async ({ what, close }) => {
     if (!(await isWithin(close(), CLOSE_WITHIN_MS))) log.warn({ what }, `${what} did not close in time`);
   });
@@ -104,7 +104,7 @@ function logFailures(log: Logger, results: readonly PromiseSettledResult<unknown
 }
 
 function waitingFor(runs: number, leftMs: number): string {
-  return runs === 0 ? 'nothing runs' : `waiting for ${runsOf(runs)}, ${Math.ceil(leftMs / 1000)} s left`;
+  return runs === 0 ? 'no run goes on' : `waiting for ${runsOf(runs)}, ${Math.ceil(leftMs / 1000)} s left`;
 }
 
 function runsOf(count: number): string {

@@ -273,7 +273,7 @@ describe('closing', () => {
       'the grace is over, runs are aborted; waiting for 1 run, 5 s left',
       'run gave up, as it was told to end',
       'all runs have ended',
-      'leases are released',
+      'leases are given up',
       'fences and connections are closed',
       'closed',
     ]);
