@@ -65,12 +65,13 @@ describe('leasehold, on a held, an expired, a free resource and one with a hosti
     await manager.run('reports', { tick: { job: 'nightly', at } }, async () => {});
     await expire(prefix, 'dead');
 
-    const [ls, json, only, show, log, runs, missing] = await Promise.all([
+    const [ls, json, only, show, log, picture, runs, missing] = await Promise.all([
       runCli(['ls', '-u', redisUrl, '--prefix', prefix]),
       cli('ls', 'customer:*', '--held', '--json'),
       cli('ls', '--expired', '--owner', 'gone', '-q'),
       cli('show', 'customer:42', '--json'),
       cli('log', 'reports'),
+      cli('log', 'reports', '--svg'),
       cli('runs', 'nightly', '--resource', 'reports'),
       cli('show', 'never'),
     ]);
@@ -111,6 +112,10 @@ describe('leasehold, on a held, an expired, a free resource and one with a hosti
       events: [{ event: 'acquired' }],
     });
     expect(rowsOf(log).map(([, event]) => event)).toEqual(['EVENT', 'RELEASED', 'ACQUIRED']);
+    expect(picture).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^<svg .*<title>Owners of reports<.*released.*<\/svg>\n$/s),
+    });
     expect(rowsOf(runs)[1]?.slice(0, 3)).toEqual([new Date(at).toISOString(), 'DONE', '1']);
     expect(missing).toMatchObject({
       code: 3,

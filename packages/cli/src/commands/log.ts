@@ -1,12 +1,18 @@
+import { writeFile } from 'node:fs/promises';
+import type { HistoryEntry } from '@leasehold/core';
 import type { Command } from 'commander';
 import { Option } from 'commander';
+import { CliError, EXIT } from '../exit.ts';
 import { eventTable } from '../output/events.ts';
+import type { Output } from '../output/output.ts';
 import { countFlag } from './flags.ts';
-import { withLeases, type Session } from './session.ts';
+import { outputOf, withLeases, type Session } from './session.ts';
 import { noRecord } from './show.ts';
 
 interface LogFlags {
   readonly limit: number;
+  /** True: to the standard output. */
+  readonly svg?: string | true;
 }
 
 const ALL = 64;
@@ -20,13 +26,35 @@ export function addLog(program: Command, session: Session): Command {
     )
     .argument('<resource>', 'its name, as given to the lease')
     .addOption(new Option('-n, --limit <count>', 'how many events at most').argParser(countFlag).default(ALL))
-    .action(async (resource: string, { limit }: LogFlags, command: Command) => {
+    .option('--svg [file]', 'as a picture: a row for each owner, a bar for each tenure; without a file to the output')
+    .action(async (resource: string, { limit, svg }: LogFlags, command: Command) => {
+      if (svg !== undefined && outputOf(session, command).isJson) {
+        throw new CliError(EXIT.usage, '--svg and --json contradict each other');
+      }
       await withLeases(session, command, async ({ leases, target, output }) => {
         const events = await leases.history(resource, { limit });
         if (events.length === 0 && (await leases.inspect(resource)) === null) throw noRecord(resource, target.prefix);
+        if (svg !== undefined) return draw(resource, events, svg, output);
         if (output.isJson) return output.json('log', { namespace: target.prefix, resource, events });
         if (events.length > 0) return eventTable(output, events);
         output.note(`No events of ${resource} are kept: nothing exceptional has happened to it.`);
       });
     });
+}
+
+async function draw(
+  resource: string,
+  events: readonly HistoryEntry[],
+  to: string | true,
+  output: Output,
+): Promise<void> {
+  const { timelineSvg } = await import('../output/timeline-svg.ts');
+  const picture = timelineSvg(resource, events, new Date());
+  if (to === true) return output.text(picture);
+  try {
+    await writeFile(to, picture);
+  } catch (error) {
+    throw new CliError(EXIT.usage, `--svg ${to} cannot be written: ${(error as Error).message}`);
+  }
+  output.note(`${to}: ${events.length === 1 ? '1 event' : `${events.length} events`} of ${resource}`);
 }
