@@ -85,7 +85,8 @@ function databaseOf(url: URL): string {
   return url.searchParams.get('db') ?? (url.pathname.slice(1) || '0');
 }
 
-function addressOf(url: URL): string {
+/** For people: never with a password. */
+export function addressOf(url: URL): string {
   return `${url.protocol}//${url.hostname || '127.0.0.1'}:${url.port || '6379'}/${databaseOf(url)}`;
 }
 

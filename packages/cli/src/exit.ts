@@ -22,8 +22,8 @@ export const EXIT_MEANINGS: readonly (readonly [code: number, meaning: string])[
   [EXIT.usage, 'usage or configuration'],
   [EXIT.no, 'the answer is no: still held, or nothing known of what you named'],
   [EXIT.unreachable, 'store out of reach: nothing is known about any lease'],
-  [EXIT.busy, 'exec: not run, the resource is busy or the tick is done with'],
-  [EXIT.lost, 'exec: the lease was lost, the command was stopped'],
+  [EXIT.busy, 'not run: the resource is busy, or the tick is done with'],
+  [EXIT.lost, 'the lease was lost, and what ran under it was stopped'],
   [EXIT.interrupted, 'ended by SIGINT'],
   [EXIT.terminated, 'ended by SIGTERM'],
 ];

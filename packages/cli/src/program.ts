@@ -12,6 +12,7 @@ import { addSchema } from './commands/schema.ts';
 import type { Session } from './commands/session.ts';
 import { addShow } from './commands/show.ts';
 import { addStop } from './commands/stop.ts';
+import { addTrigger } from './commands/trigger.ts';
 import { addValidate } from './commands/validate.ts';
 import { EXIT, EXIT_MEANINGS } from './exit.ts';
 import { escapeText } from './output/escape.ts';
@@ -37,6 +38,12 @@ const VERBS: readonly Verb[] = [
   { group: LOOK, add: addRuns, example: 'leasehold runs nightly-report --resource reports' },
   { group: ACT, add: addStop, example: 'leasehold stop reports --reason INC-4711' },
   { group: RUN, add: addRun, example: 'leasehold run leasehold.yaml', isLocal: true },
+  {
+    group: RUN,
+    add: addTrigger,
+    example: `leasehold trigger payments --data '{"customerId":42}'`,
+    isLocal: true,
+  },
   { group: RUN, add: addExec, example: 'leasehold exec reports --wait 10s -- ./report.sh --all' },
   { group: RUN, add: addValidate, example: 'leasehold validate leasehold.yaml', isLocal: true },
   { group: RUN, add: addInit, example: 'leasehold init', isLocal: true },

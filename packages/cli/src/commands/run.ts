@@ -1,15 +1,12 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { Logger } from 'pino';
 import type { JobSettings } from '../config/settings.ts';
-import { CliError, EXIT, exitOfSignal } from '../exit.ts';
-import { escapeText } from '../output/escape.ts';
-import type { Io } from '../output/io.ts';
 import type { Output } from '../output/output.ts';
 import type { Column } from '../output/table.ts';
 import { readConfig } from './config-file.ts';
 import type { CommonFlags } from './flags.ts';
+import { runFailure } from './run-failure.ts';
+import { logTo, runJob } from './run-job.ts';
 import { outputOf, type Session } from './session.ts';
-import { onSignals } from './signals.ts';
 
 interface RunFlags {
   readonly only?: readonly string[] | undefined;
@@ -43,11 +40,11 @@ export function addRun(program: Command, session: Session): Command {
     .action(async (file: string | undefined, { only, once, dryRun = false }: RunFlags, command: Command) => {
       const output = outputOf(session, command);
       try {
-        if (once !== undefined) await runJob(file, once, session, command.optsWithGlobals<CommonFlags>());
+        if (once !== undefined) await runOnce(file, once, session, command.optsWithGlobals<CommonFlags>());
         else if (dryRun) await show(file, only, session, output);
         else await runFile(file, only, session, command.optsWithGlobals<CommonFlags>());
       } catch (error) {
-        throw await asFailure(error, session);
+        throw await runFailure(error, session);
       }
     });
 }
@@ -71,35 +68,9 @@ async function runFile(
   await running.closed;
 }
 
-async function runJob(file: string | undefined, job: string, session: Session, flags: CommonFlags): Promise<void> {
-  const [{ RunCancelledError }, { runOnce }] = await Promise.all([
-    import('@leasehold/core'),
-    import('../run/run-once.ts'),
-  ]);
+async function runOnce(file: string | undefined, job: string, session: Session, flags: CommonFlags): Promise<void> {
   const { config } = await readConfig(file, session.io.env);
-  const log = await logTo(session.io, flags);
-  const stop = new AbortController();
-  let ending: number | undefined;
-  const signals = onSignals((signal) => {
-    if (ending !== undefined) process.exit(ending);
-    ending = exitOfSignal(signal);
-    stop.abort(new RunCancelledError(job, 'shutdown'));
-  });
-  try {
-    await runOnce(config, job, { log, signal: stop.signal });
-  } catch (error) {
-    // It did as it was told.
-    if (ending === undefined || !(error instanceof RunCancelledError)) throw error;
-    session.exit = ending;
-  } finally {
-    signals[Symbol.dispose]();
-  }
-}
-
-async function logTo(io: Io, { quiet = false, verbose = false }: CommonFlags): Promise<Logger> {
-  const { pino } = await import('pino');
-  const level = verbose ? 'debug' : quiet ? 'warn' : 'info';
-  return pino({ level }, { write: (line: string) => void io.stdout.write(line) });
+  await runJob(config, job, session, flags);
 }
 
 async function show(
@@ -142,14 +113,4 @@ function whenOf(job: JobSettings): string {
 function resourceOf(job: JobSettings): string {
   if (job.kind === 'queue') return job.lease.resource.text;
   return job.lease.resource ?? `${job.name}@{tick}`;
-}
-
-/** All problems of a config, each on a line of its own. */
-async function asFailure(error: unknown, { io }: Session): Promise<unknown> {
-  const { ConfigFileError, formatProblems } = await import('../config/problem.ts');
-  if (!(error instanceof ConfigFileError)) return error;
-  const { problems } = error;
-  for (const problem of problems) io.stderr.write(`${escapeText(`error: ${formatProblems([problem]).trimEnd()}`)}\n`);
-  const count = problems.length === 1 ? '1 problem' : `${problems.length} problems`;
-  return new CliError(EXIT.usage, `${count}; nothing runs`, 'leasehold validate');
 }

@@ -70,7 +70,10 @@ export async function runOnce(config: LoadedConfig, name: string, options: RunOn
 /** Throws `ConfigError` for a job that nobody can run like this. */
 function resourceOf(job: JobSettings): string {
   if (job.kind === 'queue') {
-    throw new ConfigError('queue', 'is run by adding a job to it; only cron and interval jobs can be run by name');
+    throw new ConfigError(
+      'queue',
+      'is run by adding a job to it, as leasehold trigger does; only cron and interval jobs can be run by name',
+    );
   }
   if (job.manual !== 'lease') {
     throw new ConfigError('manual', `is '${job.manual}': such a run is for 'lease', the default`);

@@ -2,7 +2,20 @@ import { describe, expect, test } from 'vitest';
 import { call } from './call.ts';
 import { cliDoc } from './cli-doc.ts';
 
-const VERBS = ['ls', 'show', 'log', 'runs', 'stop', 'run', 'exec', 'validate', 'init', 'schema', 'completion'];
+const VERBS = [
+  'ls',
+  'show',
+  'log',
+  'runs',
+  'stop',
+  'run',
+  'trigger',
+  'exec',
+  'validate',
+  'init',
+  'schema',
+  'completion',
+];
 
 test('docs/cli.md is the help of every command (repair it with vitest -u)', async () => {
   await expect(await cliDoc(VERBS)).toMatchFileSnapshot('../../../../docs/cli.md');
@@ -57,6 +70,9 @@ describe('a wrong command line ends with 2 and says what to type', () => {
     [['exec', 'r', '-E', '256', '--', 'true'], '0 to 255'],
     [['log', 'r', '-n', '0'], 'a whole number, 1 or more'],
     [['runs'], 'name a job, or a config file'],
+    [['log', 'r', '--svg', '--json'], '--svg and --json contradict'],
+    [['trigger'], "missing required argument 'job'"],
+    [['trigger', 'j', '--data', '{'], 'is no JSON'],
     [['ls', '-q', '-v'], 'contradict each other'],
     [['stop', 'r'], 'this needs --yes'],
     [['show', 'a\nb'], 'contains a control character'],
