@@ -12,6 +12,7 @@ import { addSchema } from './commands/schema.ts';
 import type { Session } from './commands/session.ts';
 import { addShow } from './commands/show.ts';
 import { addStop } from './commands/stop.ts';
+import { addTop } from './commands/top.ts';
 import { addTrigger } from './commands/trigger.ts';
 import { addValidate } from './commands/validate.ts';
 import { EXIT, EXIT_MEANINGS } from './exit.ts';
@@ -35,6 +36,7 @@ const VERBS: readonly Verb[] = [
   { group: LOOK, add: addLs, example: "leasehold ls 'customer:*' --held" },
   { group: LOOK, add: addShow, example: 'leasehold show customer:42' },
   { group: LOOK, add: addLog, example: 'leasehold log customer:42 --json' },
+  { group: LOOK, add: addTop, example: "leasehold top 'customer:*' -n 2s" },
   { group: LOOK, add: addRuns, example: 'leasehold runs nightly-report --resource reports' },
   { group: ACT, add: addStop, example: 'leasehold stop reports --reason INC-4711' },
   { group: RUN, add: addRun, example: 'leasehold run leasehold.yaml', isLocal: true },

@@ -1,8 +1,7 @@
 import type { LeaseInfo } from '@leasehold/core';
 import type { Command } from 'commander';
-import { byTrouble, concern, stateTone, stateWord, tokenText } from '../output/lease.ts';
-import type { Cell, Column } from '../output/table.ts';
-import { formatDuration } from '../output/time.ts';
+import { LEASE_COLUMNS, leaseCounts, leaseRow } from '../output/lease-table.ts';
+import { byTrouble } from '../output/lease.ts';
 import { matcher } from './pattern.ts';
 import { withLeases, type Session } from './session.ts';
 
@@ -12,16 +11,6 @@ interface LsFlags {
   readonly free?: boolean;
   readonly owner?: string;
 }
-
-const COLUMNS: readonly Column[] = [
-  { title: 'STATE' },
-  { title: 'RESOURCE', yields: 'last' },
-  { title: 'OWNER', yields: 'first' },
-  { title: 'TOKEN', align: 'right' },
-  { title: 'LEFT', align: 'right' },
-  { title: 'WAIT', align: 'right' },
-  { title: 'NOTE', yields: 'first' },
-];
 
 export function addLs(program: Command, session: Session): Command {
   return program
@@ -42,7 +31,7 @@ export function addLs(program: Command, session: Session): Command {
         for await (const info of leases.list()) if (isWanted(info)) found.push(info);
         found.sort(byTrouble);
         if (output.isJson) return output.json('leases', { namespace: target.prefix, leases: found });
-        if (found.length > 0) await output.table(COLUMNS, found.map(rowOf));
+        if (found.length > 0) await output.table(LEASE_COLUMNS, found.map(leaseRow));
         output.note(summary(found));
       });
     });
@@ -56,20 +45,7 @@ function filterOf(pattern: string | undefined, flags: LsFlags): (info: LeaseInfo
     isNamed(info.resource) && (states.size === 0 || states.has(info.state)) && info.owner.includes(owner);
 }
 
-function rowOf(info: LeaseInfo): Cell[] {
-  const word = stateWord(info);
-  return [
-    { text: word, tone: stateTone(word) },
-    { text: info.resource },
-    { text: info.owner === '' ? '-' : info.owner },
-    { text: tokenText(info.fencingToken) },
-    { text: info.state === 'held' ? formatDuration(info.remainingMs) : '-' },
-    { text: String(info.waiting), tone: info.waiting > 0 ? 'warning' : undefined },
-    { text: concern(info) || '-' },
-  ];
-}
-
 function summary(found: readonly LeaseInfo[]): string {
-  const count = (state: LeaseInfo['state']): number => found.filter((info) => info.state === state).length;
-  return `${count('held')} held, ${count('expired')} expired, ${count('free')} free`;
+  const { held, expired, free } = leaseCounts(found);
+  return `${held} held, ${expired} expired, ${free} free`;
 }

@@ -29,7 +29,7 @@ export async function withLeases(
   session: Session,
   command: Command,
   body: (connected: Connected) => Promise<void>,
-  options: Omit<LeaseManagerOptions, 'store' | 'logger'> = {},
+  options: Omit<LeaseManagerOptions, 'store'> = {},
 ): Promise<void> {
   const output = outputOf(session, command);
   const target = await findTarget(command.optsWithGlobals<CommonFlags>(), session.io.env, async (path) => {
@@ -38,7 +38,7 @@ export async function withLeases(
   });
   session.address = target.address;
   output.note(describeTarget(target), 'quiet');
-  const leases = await openManager(target, { ...options, logger: loggerOf(output) });
+  const leases = await openManager(target, { logger: loggerOf(output), ...options });
   try {
     await body({ leases, target, output });
   } finally {

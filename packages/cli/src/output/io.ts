@@ -4,6 +4,8 @@ export interface Sink {
   readonly isTTY?: boolean | undefined;
   /** Only of a terminal. */
   readonly columns?: number | undefined;
+  /** Only of a terminal. */
+  readonly rows?: number | undefined;
 }
 
 /** What a command has of the process it runs in. */
@@ -12,7 +14,11 @@ export interface Io {
   readonly stdout: Sink;
   /** Everything else. */
   readonly stderr: Sink;
-  readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean | undefined };
+  readonly stdin: NodeJS.ReadableStream & {
+    readonly isTTY?: boolean | undefined;
+    /** Only of a terminal: whether keys come one by one, unechoed. */
+    setRawMode?(isRaw: boolean): unknown;
+  };
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 

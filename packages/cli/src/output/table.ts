@@ -70,7 +70,7 @@ function fitted(columns: readonly Column[], wanted: readonly number[], width: nu
 }
 
 /** Cut between characters as a reader sees them, with a mark for what is missing. */
-function cut(text: string, room: number, widthOf: (text: string) => number): string {
+export function cut(text: string, room: number, widthOf: (text: string) => number): string {
   if (widthOf(text) <= room) return text;
   let kept = '';
   for (const { segment } of new Intl.Segmenter().segment(text)) {
