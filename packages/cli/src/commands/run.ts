@@ -11,6 +11,7 @@ import { outputOf, type Session } from './session.ts';
 interface RunFlags {
   readonly only?: readonly string[] | undefined;
   readonly once?: string | undefined;
+  readonly dev?: boolean | undefined;
   readonly dryRun?: boolean | undefined;
 }
 
@@ -36,17 +37,26 @@ export function addRun(program: Command, session: Session): Command {
         'run this cron or interval job now, once, and end; 75: it is running elsewhere',
       ).conflicts(['only', 'dryRun']),
     )
+    .addOption(
+      new Option(
+        '--dev',
+        'if the Redis of the config does not answer, use a private redis-server; if there is none, run cron and interval jobs on leases in memory',
+      ).conflicts(['once', 'dryRun']),
+    )
     .option('--dry-run', 'check everything, show what would run, connect to nothing')
-    .action(async (file: string | undefined, { only, once, dryRun = false }: RunFlags, command: Command) => {
-      const output = outputOf(session, command);
-      try {
-        if (once !== undefined) await runOnce(file, once, session, command.optsWithGlobals<CommonFlags>());
-        else if (dryRun) await show(file, only, session, output);
-        else await runFile(file, only, session, command.optsWithGlobals<CommonFlags>());
-      } catch (error) {
-        throw await runFailure(error, session);
-      }
-    });
+    .action(
+      async (file: string | undefined, { only, once, dev = false, dryRun = false }: RunFlags, command: Command) => {
+        const output = outputOf(session, command);
+        try {
+          if (once !== undefined) await runOnce(file, once, session, command.optsWithGlobals<CommonFlags>());
+          else if (dryRun) await show(file, only, session, output);
+          else if (dev) await runDev(file, only, session, command.optsWithGlobals<CommonFlags>());
+          else await runFile(file, only, session, command.optsWithGlobals<CommonFlags>());
+        } catch (error) {
+          throw await runFailure(error, session);
+        }
+      },
+    );
 }
 
 function namesFlag(text: string): readonly string[] {
@@ -65,6 +75,25 @@ async function runFile(
   const { config } = await readConfig(file, io.env);
   const log = await logTo(io, flags);
   const running = await runConfig(config, { log, signals: true, ...(only !== undefined && { only }) });
+  await running.closed;
+}
+
+async function runDev(
+  file: string | undefined,
+  only: readonly string[] | undefined,
+  { io }: Session,
+  flags: CommonFlags,
+): Promise<void> {
+  const [{ runConfig }, { onlyThese }, { devConfig }] = await Promise.all([
+    import('../run/run-config.ts'),
+    import('../run/handlers.ts'),
+    import('./run-dev.ts'),
+  ]);
+  const log = await logTo(io, flags);
+  const asked = onlyThese((await readConfig(file, io.env)).config, only);
+  await using dev = await devConfig(asked, io, log);
+  const { config, store } = dev;
+  const running = await runConfig(config, { log, signals: true, ...(store !== undefined && { store }) });
   await running.closed;
 }
 
