@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { Fault, field, optional, required } from './field.ts';
 import { parseTemplate, type ResourceTemplate } from './template.ts';
 import {
+  choice,
   cronExpression,
   duration,
   fenceReference,
@@ -99,9 +100,9 @@ const common = {
       'The file of the code, relative to that of the config, and after a `#` what it exports (without: its default export). TypeScript needs Node 22.18 or a loader such as tsx.',
     examples: ['./jobs/report.js', './jobs/pay.js#charge'],
   }),
-  isolate: optional(oneOf('none', 'thread', 'process'), {
+  isolate: optional(choice(['none', 'thread'], new Map([['process', 'thread, which can be ended as well']])), {
     about:
-      'Where the handler runs. A thread or a process of its own can be ended when it ignores its signal; `none` is the process of the command.',
+      'Where the handler runs. A thread of its own can be ended when it ignores its signal; `none` is the thread of the command.',
     default: 'none',
   }),
 };

@@ -120,10 +120,10 @@ export interface WrittenCronJob {
    */
   readonly handler: string;
   /**
-   * Where the handler runs. A thread or a process of its own can be ended when it ignores its signal; `none` is the
-   * process of the command. @default 'none'
+   * Where the handler runs. A thread of its own can be ended when it ignores its signal; `none` is the thread of the
+   * command. @default 'none'
    */
-  readonly isolate?: 'none' | 'thread' | 'process';
+  readonly isolate?: 'none' | 'thread';
   /** The time zone of the schedule. Default: `defaults.timezone`. */
   readonly timezone?: string;
   /** Another spelling of `timezone`. */
@@ -192,10 +192,10 @@ export interface WrittenQueueJob {
    */
   readonly handler: string;
   /**
-   * Where the handler runs. A thread or a process of its own can be ended when it ignores its signal; `none` is the
-   * process of the command. @default 'none'
+   * Where the handler runs. A thread of its own can be ended when it ignores its signal; `none` is the thread of the
+   * command. @default 'none'
    */
-  readonly isolate?: 'none' | 'thread' | 'process';
+  readonly isolate?: 'none' | 'thread';
   /** How many jobs run at a time in one process. 1 to 10000. @default 1 */
   readonly concurrency?: number;
   /** The Redis of the queue. Default: `store.redis`. */
@@ -265,10 +265,10 @@ export interface WrittenIntervalJob {
    */
   readonly handler: string;
   /**
-   * Where the handler runs. A thread or a process of its own can be ended when it ignores its signal; `none` is the
-   * process of the command. @default 'none'
+   * Where the handler runs. A thread of its own can be ended when it ignores its signal; `none` is the thread of the
+   * command. @default 'none'
    */
-  readonly isolate?: 'none' | 'thread' | 'process';
+  readonly isolate?: 'none' | 'thread';
   /**
    * What a run that somebody asks for does. `lease`: it takes the lease, and is refused while another run has it.
    * `reject`: it is always refused. `bypass`: it runs without a lease, beside whatever runs. @default 'lease'
