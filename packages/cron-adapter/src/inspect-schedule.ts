@@ -3,7 +3,7 @@ import nodeCron from 'node-cron';
 
 import { gapWarning, type GapWarning } from './gaps.ts';
 import { DAY_MS } from './local-time.ts';
-import { Schedule, slotNear } from './slots.ts';
+import { isOutsized, OUTSIZED, Schedule, slotNear } from './slots.ts';
 
 export interface InspectScheduleOptions {
   /** The zone that the expression's times are in. @default the zone of the machine */
@@ -38,6 +38,7 @@ export function inspectSchedule(
   expression: string,
   { timezone, count = 5 }: InspectScheduleOptions = {},
 ): ScheduleInfo {
+  if (isOutsized(expression)) throw new ConfigError('schedule', `is not a schedule: ${OUTSIZED}`);
   const read = nodeCron.validateDetailed(expression);
   if (!read.valid) {
     throw new ConfigError('schedule', `is not a schedule: ${read.errors.map(({ message }) => message).join('; ')}`);

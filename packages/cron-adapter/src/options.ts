@@ -12,6 +12,7 @@ import nodeCron, { type TaskOptions } from 'node-cron';
 import { z } from 'zod';
 
 import type { CronEvents } from './events.ts';
+import { isOutsized } from './slots.ts';
 
 /** The lease of a job. What is left out is as the manager has it. */
 export interface CronLeaseOptions {
@@ -283,7 +284,10 @@ const leasedTaskSchema = z.strictObject({
   catchUp: z.undefined(ONLY_SCHEDULED).optional(),
   schedule: z
     .string('must be a cron expression')
-    .refine((expression) => nodeCron.validate(expression), 'is not a cron expression that node-cron can read')
+    .refine(
+      (expression) => !isOutsized(expression) && nodeCron.validate(expression),
+      'is not a cron expression that node-cron can read',
+    )
     .optional(),
   minHold: duration('minHold')
     .refine((ms) => ms > 0 && ms <= 365 * 86_400_000, 'must be more than 0 and at most 365 days')

@@ -10,6 +10,14 @@ const MAX_ASKED = 1000;
 const MAX_OFFSET_MS = 14 * 3_600_000;
 const MIN_OFFSET_MS = -12 * 3_600_000;
 
+/** The rule that `isOutsized` expressions break: no schedule needs as much. */
+export const OUTSIZED = 'a schedule has at most 1000 characters, and no number above 9999';
+
+/** To be asked before node-cron is, which lists every number of a range before it judges them: it blocks for as long. */
+export function isOutsized(expression: string): boolean {
+  return expression.length > 1000 || /\d{5}/.test(expression);
+}
+
 /** When a job runs: a cron expression as node-cron reads it, in the local time of a zone. Knows no clock, starts nothing. */
 export class Schedule {
   readonly zone: Zone;
@@ -22,9 +30,10 @@ export class Schedule {
 
   /**
    * Without `timezone`: the system's. Throws what node-cron throws for an expression that it cannot read, and `RangeError`
-   * for an unknown zone.
+   * for an unknown zone and for an outsized expression.
    */
   constructor(expression: string, timezone?: string) {
+    if (isOutsized(expression)) throw new RangeError(OUTSIZED);
     this.zone = new Zone(timezone);
     this.fields = nodeCron.parse(expression);
     // In UTC local time and instant are one, so this answers for local times of any zone, those of a gap included.

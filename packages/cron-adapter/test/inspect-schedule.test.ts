@@ -1,7 +1,7 @@
-import { ConfigError } from '@leasehold/core';
+import { ConfigError, LeaseManager, MemoryLeaseStore } from '@leasehold/core';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
-import { inspectSchedule } from '../src/index.ts';
+import { inspectSchedule, leasedCron, leasedTask } from '../src/index.ts';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['Date'], now: Date.parse('2027-03-27T12:00:00Z') });
@@ -32,4 +32,22 @@ test('what cannot be read is refused, with the field that is wrong', () => {
   expect(() => inspectSchedule('61 * * * *')).toThrow('61 is a invalid expression for minute');
   expect(() => inspectSchedule('* * * * *', { timezone: 'Europe/Berlyn' })).toThrow(/timezone: 'Europe\/Berlyn'/);
   expect(() => inspectSchedule('* * * * *', { count: 101 })).toThrow(ConfigError);
+});
+
+test('an expression that node-cron would list millions of numbers for is refused before it does', async () => {
+  await using manager = new LeaseManager({ store: new MemoryLeaseStore() });
+  await using leased = leasedCron({ manager });
+  const rule = 'at most 1000 characters, and no number above 9999';
+  const began = performance.now();
+  for (const outsized of [
+    '0-9999999 * * * *',
+    '0-99999999/2 0-9999999 * * * *',
+    `${'0-9999,'.repeat(5000)}1 * * * *`,
+  ]) {
+    expect(() => inspectSchedule(outsized)).toThrow(rule);
+    expect(() => leased.createTask(outsized, () => {}, { name: 'a' })).toThrow(rule);
+    expect(() => leasedTask(() => {}, { manager, name: 'a', schedule: outsized })).toThrow('schedule');
+  }
+  expect(performance.now() - began).toBeLessThan(1000);
+  expect(inspectSchedule('0 0 1 1 *', { count: 0 }).hours).toEqual([0]);
 });
