@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 
 import type { LoadedConfig } from './load.ts';
-import { importFile } from './module.ts';
+import { ENDED, ENDED_REMEDY, importFile } from './module.ts';
 import { nearest } from './nearest.ts';
 import { ConfigFileError, type Problem } from './problem.ts';
 import { sorted } from './source.ts';
@@ -11,7 +11,8 @@ export type Handler = (...args: never[]) => unknown;
 
 /**
  * Imports the handlers of a config, each file once, and gives them by the names of their jobs. Throws `ConfigFileError` with everything
- * that is wrong: files that are not there or fail, and exports that are none or no function. Only `jobs`, if they are given.
+ * that is wrong: files that are not there, fail or are not loaded within 10 s, and exports that are none or no function. Only `jobs`, if they are given.
+ * A file that ends the process while it is loaded is named on the standard error, and the exit code is 2.
  */
 export async function resolveHandlers(
   { settings, folder, source }: LoadedConfig,
@@ -22,12 +23,12 @@ export async function resolveHandlers(
   const imports = new Map<string, ReturnType<typeof importFile>>();
   for (const { name, handler } of settings.jobs.filter(({ name }) => jobs.includes(name))) {
     const file = resolve(folder, handler.module);
-    const importing = imports.get(file) ?? importFile(file);
-    imports.set(file, importing);
-    const module = await importing;
     const at = ['jobs', name, 'handler'];
     const written = source.written(at);
     const which = written === undefined ? `'${handler.module}'` : `the file from ${written}`;
+    const importing = imports.get(file) ?? importFile(file, source.problem(at, `${which} ${ENDED}`, ENDED_REMEDY));
+    imports.set(file, importing);
+    const module = await importing;
     if ('fault' in module) {
       const [said, remedy] = module.fault;
       const message = written === undefined ? said : 'cannot be imported';

@@ -1,12 +1,18 @@
+import { writeSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 
-import { shorten, type Path, type Problem } from './problem.ts';
+import { EXIT } from '../exit.ts';
+import { formatProblems, shorten, type Path, type Problem } from './problem.ts';
 import { FORBIDDEN_KEYS, MAX_DEPTH, MAX_VALUES, type Raw, type Source } from './source.ts';
+
+/** Of a module that has ended the process. */
+export const ENDED = 'ended the process while it was loaded';
+export const ENDED_REMEDY = 'a module that cannot be used throws; it does not call process.exit()';
 
 /** Imports a config that is a module, and copies the plain values of its default export. */
 export async function readModule(file: string, source: Source): Promise<Raw> {
-  const module = await importFile(file);
+  const module = await importFile(file, source.problem([], ENDED, ENDED_REMEDY));
   if ('fault' in module) {
     const [message, remedy] = module.fault;
     return { value: undefined, problems: [source.problem([], message, remedy)] };
@@ -30,14 +36,47 @@ export async function isFile(path: string): Promise<boolean> {
   );
 }
 
-/** A module, or why there is none. */
-export async function importFile(file: string): Promise<Imported> {
+/** How long the top of a module may take. Generous: what takes long belongs into the handler. */
+const LOAD_LIMIT_MS = 10_000;
+/** Exit codes from here on are those of signals, which have nothing to do with what is loaded meanwhile. */
+const FIRST_OF_SIGNALS = 128;
+
+/**
+ * A module, or why there is none. Nothing can keep a module from ending the process while it is loaded; then the process ends with 2, and
+ * writes `ended` to the standard error.
+ */
+export async function importFile(file: string, ended: Problem, limitMs = LOAD_LIMIT_MS): Promise<Imported> {
   // An import that is missing says the same, be it this file or one that it imports.
   if (!(await isFile(file))) return { fault: ['is not there'] };
+  const onExit = (code: number): void => {
+    if (code >= FIRST_OF_SIGNALS) return;
+    // A check that was not finished must not look like one that found nothing.
+    process.exitCode = EXIT.usage;
+    try {
+      // What a stream has not written by now it never will.
+      writeSync(process.stderr.fd, formatProblems([ended]));
+    } catch {
+      // Nobody reads it. The exit code says that something is wrong.
+    }
+  };
+  process.on('exit', onExit);
+  // Keeps the process alive as well: Node ends one that only waits for a module, with 13 and without a word.
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<Imported>((resolve) => {
+    const fault = [
+      `did not finish loading within ${limitMs / 1000} s`,
+      'let what is awaited outside its functions come to an end',
+    ] as const;
+    timer = setTimeout(() => resolve({ fault }), limitMs);
+  });
   try {
-    return { exports: (await import(pathToFileURL(file).href)) as Record<string, unknown> };
+    const loaded = import(pathToFileURL(file).href) as Promise<Readonly<Record<string, unknown>>>;
+    return await Promise.race([loaded.then((exports) => ({ exports })), late]);
   } catch (error) {
     return { fault: faultOf(error, file) };
+  } finally {
+    clearTimeout(timer);
+    process.off('exit', onExit);
   }
 }
 

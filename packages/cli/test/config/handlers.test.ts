@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 
 import { faultOf } from '../../src/config/module.ts';
 import { formatProblems, loadConfig, resolveHandlers } from '../../src/index.ts';
@@ -61,6 +61,30 @@ test('a handler from the environment is not shown', async () => {
     const said = formatProblems(await problemsOf(() => resolveHandlers(config)));
     expect(said).toContain('the file from ./${FILE}.mjs');
     expect(said).not.toContain('hunter2');
+  }
+});
+
+test('a file that does not finish loading is told of after 10 s, and the others are loaded', async () => {
+  const never = 'await new Promise(() => {});\nexport default () => 1;\n';
+  await using folder = await folderOf({ ...code, 'never.mjs': never, 'a.yaml': jobs('./never.mjs', './none.mjs') });
+  const config = await loadConfig(folder.file('a.yaml'));
+  const listeners = process.listenerCount('exit');
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  try {
+    const said = problemsOf(() => resolveHandlers(config));
+    while (vi.getTimerCount() === 0) await new Promise((resolve) => setImmediate(resolve));
+    vi.advanceTimersByTime(9999);
+    expect(vi.getTimerCount()).toBe(1);
+    vi.advanceTimersByTime(1);
+    expect((await said).map(({ path, message }) => `${path} ${message}`)).toEqual([
+      "jobs.j0.handler './never.mjs' did not finish loading within 10 s",
+      "jobs.j1.handler './none.mjs' does not export a default",
+    ]);
+    // Neither a timer nor a listener outlives the import.
+    expect(vi.getTimerCount()).toBe(0);
+    expect(process.listenerCount('exit')).toBe(listeners);
+  } finally {
+    vi.useRealTimers();
   }
 });
 
