@@ -2,7 +2,7 @@ import { inspectSchedule } from '@leasehold/cron';
 
 import type { LoadedConfig } from './load.ts';
 import type { Problem } from './problem.ts';
-import type { CronJobSettings, JobSettings, Settings } from './settings.ts';
+import type { CronJobSettings, QueueJobSettings, JobSettings, Settings } from './settings.ts';
 import { sorted, type Source } from './source.ts';
 
 /** When a cron job runs. */
@@ -33,11 +33,7 @@ export function checkConfig(
   for (const job of settings.jobs) {
     if (job.kind === 'cron') schedules.push(adviseCron(job, source, warnings, count));
     else if (job.kind === 'interval') warnOfTtl(job, job.everyMs, source, warnings);
-    else if (job.lease.scope === 'job' && job.lease.resource.fields.length === 0) {
-      const message = 'is the same for all jobs of the queue, so they run one at a time in all processes';
-      const remedy = "name a field of the job, such as '{data.customerId}', or write scope: worker";
-      warnings.push(source.problem(['jobs', job.name, 'lease', 'resource'], message, remedy));
-    }
+    else warnOfResource(job, source, warnings);
   }
   warnOfQueues(settings, source, warnings);
   warnOfFences(settings, source, warnings);
@@ -88,6 +84,21 @@ function warnOfTtl(
   if (ttlMs <= gapMs) return;
   const message = `has a lease of ${ttlMs} ms, longer than the ${gapMs} ms between two runs: a killed process makes several of them fail to run`;
   warnings.push(source.problem(['jobs', job.name, 'lease', 'ttl'], message, `lower lease.ttl to ${gapMs} ms or less`));
+}
+
+/** Too many jobs under one name, or not surely one thing. */
+function warnOfResource({ name, lease }: QueueJobSettings, source: Source, warnings: Problem[]): void {
+  const warn = (message: string, remedy: string): void =>
+    void warnings.push(source.problem(['jobs', name, 'lease', 'resource'], message, remedy));
+  if (lease.scope === 'job' && lease.resource.fields.length === 0) {
+    const message = 'is the same for all jobs of the queue, so they run one at a time in all processes';
+    warn(message, "name a field of the job, such as '{data.customerId}', or write scope: worker");
+  }
+  if (!lease.resource.isSeparated) {
+    const message =
+      'has two fields without a : between them, so different values may make one name (x-y and z, x and y-z)';
+    warn(message, 'write a : between fields; those in values are encoded');
+  }
 }
 
 /** Of two workers of a queue either takes a job, whatever it is. */

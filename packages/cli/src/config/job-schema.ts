@@ -12,7 +12,9 @@ import {
   queueName,
   queuePrefix,
   redisUrl,
+  faultOfResource,
   resource,
+  secondsMeant,
   ttl,
   whole,
   zone,
@@ -32,7 +34,7 @@ const maxHold = duration((ms) => ms >= 1, 'must be at least 1 ms');
 const startingDeadline = duration(
   (ms) => ms >= 1000 && ms < 1e15,
   'must be at least 1 s, because timers are late by themselves',
-  (ms) => (ms > 0 ? `${ms}s` : undefined),
+  secondsMeant,
 );
 
 /** What jobs may leave to `defaults`. */
@@ -149,11 +151,7 @@ export const cronJob = z
 export const intervalJob = z
   .strictObject({
     every: required(
-      duration(
-        (ms) => ms >= 1000 && ms <= MAX_INTERVAL_MS,
-        'must be 1 s to 365 d',
-        (ms) => (ms > 0 ? `${ms}s` : undefined),
-      ),
+      duration((ms) => ms >= 1000 && ms <= MAX_INTERVAL_MS, 'must be 1 s to 365 d', secondsMeant),
       {
         about: 'From the beginning of one run to that of the next, over all processes. 1 s to 365 d.',
         examples: ['5m'],
@@ -170,7 +168,8 @@ function template() {
   return field<ResourceTemplate, string>({ type: 'string', minLength: 1 }, (value) => {
     if (typeof value !== 'string') return new Fault("must be a name, such as 'customer:{data.customerId}'");
     const parsed = parseTemplate(value);
-    if ('resourceOf' in parsed) return value === '' ? new Fault('must not be empty') : parsed;
+    // What the fields come to is seen with each job; the text around them is known now.
+    if ('resourceOf' in parsed) return faultOfResource(value.replaceAll(/\{[^}]*\}/g, '0')) ?? parsed;
     return new Fault(`${parsed.message} (character ${parsed.column})`, {
       remedy: parsed.remedy,
       plain: 'cannot be read as a template',

@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url';
 
 import { EXIT } from '../exit.ts';
 import { formatProblems, shorten, type Path, type Problem } from './problem.ts';
+import { kindOfValue } from './show.ts';
 import { FORBIDDEN_KEYS, MAX_DEPTH, MAX_VALUES, type Raw, type Source } from './source.ts';
 
 /** Of a module that has ended the process. */
@@ -19,7 +20,7 @@ export async function readModule(file: string, source: Source): Promise<Raw> {
   }
   const config: unknown = module.exports['default'];
   if (typeof config !== 'object' || config === null) {
-    const message = config === undefined ? 'has no default export' : `exports a ${typeof config} as its default`;
+    const message = config === undefined ? 'has no default export' : `exports ${kindOfValue(config)} as its default`;
     return { value: undefined, problems: [source.problem([], message, 'write: export default defineConfig({ … })')] };
   }
   return copyOf(config, source);
@@ -83,7 +84,9 @@ export async function importFile(file: string, ended: Problem, limitMs = LOAD_LI
 /** What an import failed by, for somebody who runs jobs. */
 export function faultOf(error: unknown, file: string): readonly [message: string, remedy?: string] {
   const { code, message } =
-    error instanceof Error ? (error as NodeJS.ErrnoException) : { code: undefined, message: `threw a ${typeof error}` };
+    error instanceof Error
+      ? (error as NodeJS.ErrnoException)
+      : { code: undefined, message: `threw ${kindOfValue(error)}` };
   if (code === 'ERR_UNKNOWN_FILE_EXTENSION' && /\.[cm]?ts$/.test(file)) {
     const needs = 'Node 22.18 or later reads it; or start Node with a loader: NODE_OPTIONS="--import tsx"';
     return [`is TypeScript, which Node ${process.versions.node} does not read by itself`, needs];

@@ -11,8 +11,15 @@ export function show(value: unknown): string {
     case 'object':
       return value === null ? 'empty' : Array.isArray(value) ? 'a list' : 'a map';
     default:
-      return `a ${typeof value}`;
+      return kindOfValue(value);
   }
+}
+
+/** `a string`, `an object`, `a list`, `undefined`: what a value is, without what is in it. */
+export function kindOfValue(value: unknown): string {
+  if (value === undefined || value === null) return String(value);
+  if (Array.isArray(value)) return 'a list';
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
 /** Without what may be a user, a password or a key: what is before an `@`, and what follows a `?`. */

@@ -1,5 +1,6 @@
 import { checkResourceName, ConfigError } from '@leasehold/core';
 
+import { kindOfValue } from './show.ts';
 import { FORBIDDEN_KEYS } from './source.ts';
 
 /** What a template may name of a job of a queue. */
@@ -15,10 +16,13 @@ export interface ResourceTemplate {
   readonly text: string;
   /** `data.customerId`; empty for a name that is the same for all jobs. */
   readonly fields: readonly string[];
+  /** Whether a `:` is between any two fields: it is in no value, and so tells where one ends. */
+  readonly isSeparated: boolean;
   /**
    * The resource of this job. Throws `ConfigError` (option `lease.resource`) where the job has no such field, or one that cannot be part of a name:
    * only texts that are not empty and whole numbers up to 2^53 can. `%`, `:`, `{`, `}` and control characters in values
-   * become `%` and their hex digits, so that two values never make one name.
+   * become `%` and their hex digits, so that two values of a field never make one name, and neither do those of several fields with a `:`
+   * between them.
    */
   resourceOf(job: TemplateJob): string;
 }
@@ -67,6 +71,7 @@ export function parseTemplate(text: string): ResourceTemplate | TemplateFault {
   return {
     text,
     fields,
+    isSeparated: !/\}[^:{]*\{/.test(text),
     resourceOf(job) {
       const name = parts.map((part) => (typeof part === 'string' ? part : encoded(part, job))).join('');
       checkResourceName('lease.resource', name);
@@ -97,13 +102,8 @@ function encoded(path: readonly string[], job: TemplateJob): string {
   if (typeof value === 'number' && Number.isSafeInteger(value)) return String(value);
   if (value === undefined || value === null) throw refused(path, 'is missing in this job');
   if (value === '') throw refused(path, 'is empty in this job');
-  const what = typeof value === 'number' ? 'a number that is not whole, or too large' : `${article(value)}`;
+  const what = typeof value === 'number' ? 'a number that is not whole, or too large' : kindOfValue(value);
   throw refused(path, `is ${what} in this job`);
-}
-
-function article(value: unknown): string {
-  if (Array.isArray(value)) return 'a list';
-  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
 /** By properties of its own alone: what is inherited was not sent with the job. */

@@ -39,6 +39,11 @@ export function duration(
   });
 }
 
+/** For a number that is too small or too great to be milliseconds. */
+export function secondsMeant(ms: number): string | undefined {
+  return Number.isSafeInteger(ms) && ms > 0 && ms <= 86_400 ? `${ms}s` : undefined;
+}
+
 function guessOfText(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   const [, number, unit = ''] = /^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\.?\s*$/i.exec(value) ?? [];
@@ -55,7 +60,7 @@ export function ttl(): z.ZodType<number, Duration> {
   return duration(
     (ms) => ms >= 100 && ms <= 86_400_000,
     'must be 100 ms to 24 h; a number is milliseconds',
-    (ms) => (ms > 0 ? `${ms}s` : undefined),
+    secondsMeant,
   );
 }
 
@@ -133,8 +138,12 @@ export function prefix(): z.ZodType<string, string> {
 }
 
 export function resource(): z.ZodType<string, string> {
-  const rule = 'must be 1 to 256 bytes without control characters';
-  return text({ minLength: 1 }, (value) => passes(() => checkResourceName('', value), rule));
+  return text({ minLength: 1 }, faultOfResource);
+}
+
+/** Of a name that no resource can have. */
+export function faultOfResource(name: string): Fault | undefined {
+  return passes(() => checkResourceName('', name), 'must be 1 to 256 bytes without control characters');
 }
 
 export function redisUrl(): z.ZodType<string, string> {
@@ -221,7 +230,10 @@ export function handler(): z.ZodType<HandlerSettings, string> {
     if (typeof value !== 'string') return new Fault(rule);
     const [, module, , exported = 'default'] = HANDLER.exec(value) ?? [];
     if (module !== undefined) return { module, exported };
-    const meant = /[:@\s]/.test(value) ? undefined : [`./${value}`, `${value}.js`].find((text) => HANDLER.test(text));
+    // Of a path from the root nobody knows what was meant.
+    const meant = /^\/|[:@\s]/.test(value)
+      ? undefined
+      : [`./${value}`, `${value}.js`].find((text) => HANDLER.test(text));
     const remedy = meant === undefined ? undefined : `write '${meant}'`;
     return new Fault(rule, { remedy });
   });

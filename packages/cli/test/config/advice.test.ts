@@ -78,6 +78,17 @@ test('one lease for all jobs of a queue, and a fence that nobody uses', () => {
   ]);
 });
 
+test('fields of a resource whose values may run into each other', () => {
+  const near =
+    'jobs.job.lease.resource: has two fields without a : between them, so different values may make one name (x-y and z, x and y-z); write a : between fields; those in values are encoded';
+  for (const resource of ['{data.a}-{data.b}', '{name}{id}', 'a:{data.a}:{data.b}/{id}']) {
+    expect(warningsOf({ queue: 'a', lease: { resource } })).toEqual([near]);
+  }
+  for (const resource of ['{data.a}:{data.b}', '{data.a}-:-{data.b}', 'a-b/{data.a}', '{data.a}-b']) {
+    expect(warningsOf({ queue: 'a', lease: { resource } })).toEqual([]);
+  }
+});
+
 test('two handlers for one queue', () => {
   const job = { queue: 'a', handler: './a.js', lease: { resource: '{id}' } };
   const config = {
