@@ -16,10 +16,14 @@ jobs:
     handler: ./jobs/hello.js
 `;
 
-const JOB = `/** Called once for each tick. \`signal\` aborts when the run is to end: then finish up and return. */
-export default async function hello({ lease, log }) {
+const JOB = `/**
+ * Called once for each tick, with { job, run, lease, signal, fences, log }. \`run.tick\` is the minute that it is for;
+ * \`signal\` aborts when the run is to end: then finish up and return. What it throws fails the run. The handler of a
+ * queue is called in the same way, once for each job of the queue, and finds what the producer gave in \`job.data\`.
+ */
+export default async function hello({ run, lease, log }) {
   lease.assertHeld();
-  log.info('hello, once a minute');
+  log.info({ tick: run.tick }, 'hello, once a minute');
 }
 `;
 
