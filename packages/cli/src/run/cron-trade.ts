@@ -3,6 +3,7 @@ import { leasedCron, type CronEvents, type CronRun, type LeasedNodeCron, type Sc
 import type { Logger } from 'pino';
 
 import type { Metrics } from './metrics.ts';
+import { Repeats } from './repeats.ts';
 import { codeOf, type Runs } from './runs.ts';
 import { tellSkipped } from './skips.ts';
 import type { Trade } from './trade.ts';
@@ -15,6 +16,7 @@ export class CronTrade implements Trade {
   readonly #runs: Runs;
   readonly #log: Logger;
   readonly #metrics: Metrics;
+  readonly #repeats = new Repeats();
 
   constructor(manager: LeaseManager, runs: Runs, log: Logger, metrics: Metrics) {
     this.#cron = leasedCron({ manager });
@@ -50,8 +52,14 @@ export class CronTrade implements Trade {
       this.#log.debug({ job, tick, reason, holder: holder?.owner }, `tick waits: ${reason}`),
     );
     this.#cron.on('unavailable', ({ job, tick, error }: CronEvents['unavailable'][0]) => {
-      this.#metrics.storeFailed(codeOf(error));
-      this.#log.warn({ job, tick, err: error }, 'the store or a fence cannot be asked, so nothing runs');
+      const code = codeOf(error);
+      this.#metrics.storeFailed(code);
+      const repeats = this.#repeats.tell(`${job} ${code}`);
+      if (repeats === undefined) return;
+      this.#log.warn(
+        { job, tick, err: error, ...(repeats > 0 && { repeats }) },
+        'the store or a fence cannot be asked, so nothing runs',
+      );
     });
     this.#cron.on('stillRunning', ({ job, tick, fencingToken, sinceLostMs }) =>
       this.#log.error(

@@ -3,6 +3,7 @@ import { leasedTask, type CronRun, type LeasedTask, type LeasedTaskOptions } fro
 import type { Logger } from 'pino';
 
 import type { Metrics } from './metrics.ts';
+import { Repeats } from './repeats.ts';
 import { codeOf, type Runs } from './runs.ts';
 import { tellSkipped } from './skips.ts';
 import type { Trade } from './trade.ts';
@@ -18,6 +19,7 @@ export class IntervalTrade implements Trade {
   readonly #log: Logger;
   readonly #runs: Runs;
   readonly #metrics: Metrics;
+  readonly #repeats = new Repeats();
   #timer: NodeJS.Timeout | undefined;
 
   /** Throws `ConfigError`. */
@@ -61,10 +63,12 @@ export class IntervalTrade implements Trade {
     } catch (err) {
       if (this.#runs.hasTold(err)) return;
       const code = codeOf(err);
-      // A lost lease is told of by the manager, and a run that was told to end by the shutdown.
-      if (code === 'LEASE_LOST' || code === 'RUN_CANCELLED') return;
+      // A lost lease is told of by the manager, and a run that was told to end, or not to begin, by the shutdown.
+      if (code === 'LEASE_LOST' || code === 'RUN_CANCELLED' || code === 'NOT_STARTED') return;
       this.#metrics.storeFailed(code);
-      this.#log.warn({ err }, 'the store or a fence cannot be asked, so nothing runs');
+      const repeats = this.#repeats.tell(code);
+      if (repeats === undefined) return;
+      this.#log.warn({ err, ...(repeats > 0 && { repeats }) }, 'the store or a fence cannot be asked, so nothing runs');
     }
   }
 }

@@ -3,6 +3,7 @@ import { redisStore } from '@leasehold/core/redis';
 import type { Logger } from 'pino';
 
 import type { Settings } from '../config/settings.ts';
+import { withoutRepeats } from './repeats.ts';
 
 /** The manager of all jobs of a config, on the Redis that it names or another store. */
 export function managerOf({ store: its, jobs }: Settings, log: Logger, given: LeaseStore | undefined): LeaseManager {
@@ -10,7 +11,8 @@ export function managerOf({ store: its, jobs }: Settings, log: Logger, given: Le
   const store = given ?? redisStore(redis, { prefix, connectTimeout: connectTimeoutMs });
   // The shortest lease decides how soon the store is missed.
   const ttl = Math.min(...jobs.map(({ lease }) => lease.ttlMs));
-  const manager = new LeaseManager({ store, history, quarantine, logger: log, ...(ttl < Infinity ? { ttl } : {}) });
+  const logger = withoutRepeats(log);
+  const manager = new LeaseManager({ store, history, quarantine, logger, ...(ttl < Infinity ? { ttl } : {}) });
   // One for each job that runs in threads.
   manager.setMaxListeners(0);
   return manager;

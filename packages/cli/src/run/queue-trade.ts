@@ -1,6 +1,8 @@
 import { performance } from 'node:perf_hooks';
 
 import { LeasedWorker, type LeasedJob, type LeasedWorkerOptions } from '@leasehold/bullmq';
+import { LeaseholdError } from '@leasehold/core';
+import { DelayedError } from 'bullmq';
 import type { Logger } from 'pino';
 
 import type { Metrics } from './metrics.ts';
@@ -10,6 +12,8 @@ import type { Work } from './work.ts';
 
 /** After this the same trouble is told again. */
 const TELL_AGAIN_MS = 60_000;
+/** For a job that was taken and not begun: until then its worker is closed. */
+const PUT_BACK_MS = 100;
 
 /** The worker of a queue of a config. */
 export class QueueTrade implements Trade {
@@ -27,10 +31,17 @@ export class QueueTrade implements Trade {
     const { name, handler, fencesByName: fences } = work;
     const log = baseLog.child({ job: name });
     this.#log = log;
-    const processor = (its: LeasedJob, _token: string, signal: AbortSignal): Promise<unknown> => {
+    const processor = async (its: LeasedJob, token: string, signal: AbortSignal): Promise<unknown> => {
       const job = { name, id: its.id ?? null, data: its.data as unknown };
       const run = { tick: null, trigger: 'queue', attempt: its.attemptsMade + 1 } as const;
-      return runs.perform({ handler, job, run, lease: its.lease, signal, fences });
+      try {
+        return await runs.perform({ handler, job, run, lease: its.lease, signal, fences });
+      } catch (error) {
+        if (runs.hasTold(error) || LeaseholdError.of(error)?.code !== 'NOT_STARTED') throw error;
+        // Back into the queue, without using an attempt.
+        await its.moveToDelayed(Date.now() + PUT_BACK_MS, token);
+        throw new DelayedError();
+      }
     };
     this.#worker = new LeasedWorker(queue, processor, { ...options, autorun: false });
     this.#worker.on('leaseBusy', ({ id }, holder, remainingMs) => {

@@ -5,6 +5,7 @@ import { parseConfig, type LoadedConfig } from '../config/load.ts';
 import { Source } from '../config/source.ts';
 import type { LeaseholdConfig } from '../config/written.ts';
 import type { AnyJobHandler } from './context.ts';
+import { tellCrash } from './crash.ts';
 import { handlersOf, onlyThese } from './handlers.ts';
 import { managerOf } from './manager.ts';
 import { Running } from './running.ts';
@@ -17,7 +18,8 @@ export interface RunConfigOptions {
   /** @default a pino logger of level `info` to standard output */
   readonly log?: Logger;
   /**
-   * Whether SIGTERM and SIGINT close it and then end the process, with 0; a second one ends it at once, with 143 or 130.
+   * Whether SIGTERM and SIGINT close it and then end the process, with 0, or with 1 if runs were left behind; a second one ends it at once,
+   * with 143 or 130. An error that nobody catches, which ends the process, is logged as `fatal` before.
    * @default false
    */
   readonly signals?: boolean;
@@ -67,7 +69,11 @@ export async function runConfig(
       log.info({ signal }, `${signal}: closing; a second signal ends the process at once`);
       return running.close();
     });
-    void running.closed.then(stopListening);
+    const stopTelling = tellCrash(log);
+    void running.closed.then(() => {
+      stopListening();
+      stopTelling();
+    });
   }
   await running.start(handlers, problems);
   return running;

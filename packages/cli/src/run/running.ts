@@ -82,6 +82,7 @@ export class Running implements RunningConfig {
   close(): Promise<ShutdownResult> {
     if (!this.#closing.signal.aborted) {
       this.#closing.abort();
+      this.#runs.close();
       this.#isReady.reject(new ManagerClosedError());
       void this.#close().then(this.#isClosed.resolve);
     }

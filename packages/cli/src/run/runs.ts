@@ -1,10 +1,12 @@
 import { performance } from 'node:perf_hooks';
+import { setImmediate as turn } from 'node:timers/promises';
 
-import { LeaseholdError, type Lease } from '@leasehold/core';
+import { LeaseholdError, NotStartedError, type Lease } from '@leasehold/core';
 import type { Logger } from 'pino';
 
 import type { AnyJobHandler, JobContext, JobInfo, RunInfo } from './context.ts';
 import type { Metrics } from './metrics.ts';
+import { readable } from './thrown.ts';
 
 /**
  * What became of a run. `cancelled`: it was told to end and gave up with an error, its lease still held. `lost`: it had no lease
@@ -28,6 +30,7 @@ export class Runs {
   readonly #metrics: Metrics;
   readonly #told = new WeakSet<object>();
   #active = 0;
+  #isClosing = false;
   readonly #waiting = new Set<() => void>();
 
   constructor(log: Logger, metrics: Metrics) {
@@ -38,6 +41,11 @@ export class Runs {
   /** How many go on. */
   get active(): number {
     return this.#active;
+  }
+
+  /** None begins any more: `perform` throws `NotStartedError`. */
+  close(): void {
+    this.#isClosing = true;
   }
 
   /** Resolves when none goes on. */
@@ -51,8 +59,17 @@ export class Runs {
     return typeof error === 'object' && error !== null && this.#told.has(error);
   }
 
-  /** Runs the handler. Settles as it does. */
+  /**
+   * Runs the handler. Settles as it does; what it threw and nobody can read becomes an error that says so. Rejects with `NotStartedError` when
+   * the shutdown, and with `LeaseLostError` when the end of the lease, came before the handler was called.
+   */
   async perform({ handler, job, run, lease, signal, fences }: RunStart): Promise<unknown> {
+    // A handler that blocked the event loop has kept a signal from being heard, and an answer of the store may be read before it. Node hears of
+    // signals where it polls, which is once in each turn.
+    await turn();
+    if (this.#isClosing) throw new NotStartedError(lease.resource, 'the shutdown came first');
+    // Other handlers may have blocked meanwhile.
+    lease.assertHeld();
     const { name, id } = job;
     const fields = { job: name, ...(id === null ? {} : { id }), resource: lease.resource, token: lease.fencingToken };
     const log = this.#log.child(fields);
@@ -65,10 +82,11 @@ export class Runs {
     let error: unknown;
     try {
       return await (handler as (context: JobContext) => unknown)(context);
-    } catch (err) {
+    } catch (thrown) {
+      const err = readable(thrown);
       failed = true;
       error = err;
-      if (typeof err === 'object' && err !== null) this.#told.add(err);
+      this.#told.add(err);
       throw err;
     } finally {
       const durationMs = Math.round(performance.now() - began);

@@ -44,9 +44,12 @@ test.each<Case>([
   const metrics = new Metrics();
   const runs = new Runs(log, metrics);
   const signal = aborted ? AbortSignal.abort() : new AbortController().signal;
-  const lease = { resource: 'r', fencingToken: 3, isHeld: () => isHeld } as unknown as Lease;
-  const performed = runs.perform({ handler, job, run, lease, signal, fences: {} });
-  expect(runs.active).toBe(1);
+  const lease = { resource: 'r', fencingToken: 3, isHeld: () => isHeld, assertHeld() {} } as unknown as Lease;
+  const counted: AnyJobHandler = (context) => {
+    expect(runs.active).toBe(1);
+    return handler(context);
+  };
+  const performed = runs.perform({ handler: counted, job, run, lease, signal, fences: {} });
   const error = await performed.then(
     () => undefined,
     (its: unknown) => its,
@@ -56,6 +59,38 @@ test.each<Case>([
   const last = lines.at(-1);
   expect(last).toMatchObject({ level, outcome, job: 'job', id: '7', resource: 'r', token: 3 });
   expect(await metrics.registry.metrics()).toContain(`leasehold_runs_total{job="job",outcome="${outcome}"} 1`);
+});
+
+test('a run that was asked for does not begin once the shutdown has', async () => {
+  const { log, lines } = recordingLog();
+  const store = new MemoryLeaseStore();
+  let began = 0;
+  const handlers = { poll: () => void began++ };
+  const running = await runConfig(configOf([intervalJob('poll')]), { handlers, log, store });
+  // As a signal that is heard in the turn of the event loop in which the store has answered.
+  await new Promise<void>((granted) => {
+    const look = (): void => (lines.some(({ msg }) => msg === 'lease acquired') ? granted() : queueMicrotask(look));
+    look();
+  });
+  expect(await running.close()).toEqual({ unsettled: 0 });
+  expect(began).toBe(0);
+  expect(lines.map(({ msg }) => msg)).not.toContain('run begins');
+  expect(lines.filter(({ level }) => level >= 40)).toEqual([]);
+});
+
+test('a run whose lease was lost before its handler was called does not begin', async () => {
+  const { log, lines } = recordingLog();
+  const runs = new Runs(log, new Metrics());
+  const lost = new Error('lost');
+  const assertHeld = (): never => {
+    throw lost;
+  };
+  const lease = { resource: 'r', fencingToken: 3, isHeld: () => false, assertHeld } as unknown as Lease;
+  const handler = vi.fn<AnyJobHandler>();
+  const signal = AbortSignal.abort();
+  await expect(runs.perform({ handler, job, run, lease, signal, fences: {} })).rejects.toBe(lost);
+  expect(handler).not.toHaveBeenCalled();
+  expect(lines).toEqual([]);
 });
 
 test('a lease that is lost in mid-run aborts the run, and is told and counted', async () => {
