@@ -2,9 +2,12 @@
 import { processIo } from './output/io.ts';
 import { main } from './program.ts';
 
-// `leasehold ls | head`: whoever read has what it wanted.
+let isCut = false;
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
+  // `leasehold ls | head`: whoever read has what it wanted.
+  if (error.code === 'EPIPE' || isCut) return;
+  isCut = true;
+  process.stderr.write(`leasehold: the output cannot be written: ${error.message}\n`);
 });
 
 const code = await main(process.argv.slice(2), processIo());
@@ -14,4 +17,4 @@ const code = await main(process.argv.slice(2), processIo());
 await Promise.all(
   [process.stdout, process.stderr].map((stream) => new Promise((resolve) => stream.write('', resolve))),
 );
-process.exit(code);
+process.exit(code === 0 && isCut ? 1 : code);

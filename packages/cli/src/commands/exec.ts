@@ -56,6 +56,7 @@ export function addExec(program: Command, session: Session): Command {
       new Option('--starting-deadline <duration>', 'a tick that is older is not run (5m)').argParser(durationFlag),
     )
     .action(async (resource: string, command: string[], flags: ExecFlags, verb: Command) => {
+      if (command[0] === '') throw new CliError(EXIT.usage, 'the command is empty; name one after --');
       const options = acquireOptions(resource, flags);
       const order: Order = { resource, command, flags, options };
       await withLeases(session, verb, (connected) => exec(session, connected, order), { ttl: flags.ttl });

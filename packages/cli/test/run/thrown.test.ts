@@ -1,6 +1,7 @@
 import { MemoryLeaseStore } from '@leasehold/core';
 import { expect, test, vi } from 'vitest';
 
+import type { AnyJobHandler } from '../../src/run/context.ts';
 import { runConfig } from '../../src/run/run-config.ts';
 import { readable } from '../../src/run/thrown.ts';
 import { recordingLog } from './support/log.ts';
@@ -28,7 +29,7 @@ for (const kind of ['interval', 'cron'] as const) {
       const { log, lines } = recordingLog();
       const job = kind === 'interval' ? intervalJob('job') : cronJob('job');
       await using running = await runConfig(configOf([job]), {
-        handlers: { job: () => Promise.reject(thrown as Error) },
+        handlers: { job: vi.fn<AnyJobHandler>().mockRejectedValue(thrown) },
         log,
         store: new MemoryLeaseStore(),
       });
