@@ -58,7 +58,7 @@ interface CommonSettings {
   /** Unique in the config. */
   readonly name: string;
   readonly handler: HandlerSettings;
-  readonly isolate: 'none' | 'thread' | 'process';
+  readonly isolate: 'none' | 'thread';
 }
 
 export interface CronJobSettings extends CommonSettings {

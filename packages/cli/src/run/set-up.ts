@@ -117,8 +117,6 @@ function handlerOf(job: JobSettings, handlers: ReadonlyMap<string, AnyJobHandler
       onClose(`threads of ${name}`, () => isolated.close());
       return isolated.handler;
     }
-    case 'process':
-      throw new ConfigError('isolate', "'process' is not there yet; use thread, which can be terminated as well");
   }
 }
 
