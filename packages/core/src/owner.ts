@@ -3,6 +3,31 @@ import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 
 /**
+ * What the owner has measured of itself: the worst since it started, and the last. Kept in the record beside the identity
+ * and refreshed with the extension. All in milliseconds.
+ */
+export interface OwnerVitals {
+  /** The longest that its event loop stood still. */
+  readonly worstPauseMs: number;
+  /** The largest step of its wall clock against its monotonic clock, either way. */
+  readonly worstClockStepMs: number;
+  /** The longest that its machine was suspended. */
+  readonly worstSuspendMs: number;
+  /** The longest round trip to the store that was answered. */
+  readonly worstRoundTripMs: number;
+  /** The longest time between two confirmations of one lease, as a part of its ttl (0.34: a third). */
+  readonly worstExtensionRatio: number;
+  /** Extends that had no usable answer. */
+  readonly failedExtensions: number;
+  /** Its wall clock minus the store's at the last measurement; null if never measured. */
+  readonly clockOffsetMs: number | null;
+  /** Of the store's server, as it was when last measured; empty if not known. */
+  readonly serverRunId: string;
+  /** ISO 8601, UTC, by its own wall clock. */
+  readonly measuredAt: string;
+}
+
+/**
  * Who a process is, for people and for diagnosis. Ownership is never compared by it: names and hosts are shared, pids
  * come back. That is what the leaseId is for.
  */
@@ -26,6 +51,9 @@ export interface OwnerIdentity {
   readonly pod?: string | undefined;
   readonly podNamespace?: string | undefined;
   readonly node?: string | undefined;
+  /** The systemd unit that it runs in. */
+  readonly unit?: string | undefined;
+  readonly vitals?: OwnerVitals | undefined;
 }
 
 /** What a user may say about it. A plain string is the name. */

@@ -220,19 +220,51 @@ export type RevokeReply =
   | { readonly kind: 'revoked'; readonly remainingMs: number }
   | { readonly kind: 'lost'; readonly reason: LossReason };
 
+/**
+ * A break-glass release. Whether it is safe has been decided before (`diagnosis/force-release.ts`); the store checks, in
+ * one step, that what was decided on is still what is there.
+ */
+export interface ForceReleaseRequest {
+  readonly resource: string;
+  /** Compared with the record, both: what was found when it was decided. */
+  readonly leaseId: string;
+  readonly fencingToken: number;
+  /** How often it had been extended by then: one extension more, and the owner lives. */
+  readonly extensions: number;
+  /** The record must have run out so long ago by the store's clock; null for a release while it still runs. Milliseconds. */
+  readonly elapsedMs: number | null;
+  /** The record's token is raised to this (what the fences were sealed with). 0 for none. */
+  readonly floor: number;
+  /** Who releases, and why; kept in the log. */
+  readonly operator: string;
+  readonly reason: string;
+}
+
+/**
+ * `released`: others can acquire now; the owner's next extend answers `force-released`, and its channel is told.
+ * `running`: not run out for long enough by the store's clock. `changed`: owned by that leaseId, but extended since.
+ * `lost`: that leaseId no longer is in the record. Of these three nothing was changed.
+ */
+export type ForceReleaseReply =
+  | { readonly kind: 'released' }
+  | { readonly kind: 'running'; readonly remainingMs: number }
+  | { readonly kind: 'changed' }
+  | { readonly kind: 'lost'; readonly reason: LossReason };
+
 /** One line of a resource's log. */
 export interface HistoryEvent {
   /** By the store's clock, µs since 1970. */
   readonly atUs: number;
   /**
    * Exceptional: `expired` (taken over after its lease ran out), `lost` (released too late), `revoked`, `adopted`,
-   * `refused` (replaced after a fence refused it). With history `all` also `acquired` and `released`.
+   * `refused` (replaced after a fence refused it), `forced` (force-released). With history `all` also `acquired` and
+   * `released`.
    */
-  readonly event: 'expired' | 'lost' | 'revoked' | 'adopted' | 'refused' | 'acquired' | 'released';
+  readonly event: 'expired' | 'lost' | 'revoked' | 'adopted' | 'refused' | 'forced' | 'acquired' | 'released';
   /** The owner's line. */
   readonly owner: string;
   readonly fencingToken: number;
-  /** For `released` and `lost` the outcome; for `revoked` `<operator>: <reason>`; else empty. */
+  /** For `released` and `lost` the outcome; for `revoked` and `forced` `<operator>: <reason>`; else empty. */
   readonly detail: string;
   /** The job and its tick (epoch ms), if the lease claimed one and the event is one of its own. */
   readonly job: string | null;
