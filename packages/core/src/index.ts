@@ -31,11 +31,13 @@ export type { ReleaseResult } from './lease/tenure.ts';
 export type { Logger } from './log.ts';
 export { checkJobName, checkPrefix, checkResourceName, qualify } from './names.ts';
 export {
+  checkLeaseTiming,
   parseOptions,
   type AcquireOptions,
   type AdoptOptions,
   type CloseOptions,
   type LeaseManagerOptions,
+  type LeaseTimingOptions,
   type RevokeOptions,
 } from './options.ts';
 export type { OwnerIdentity, OwnerOption } from './owner.ts';

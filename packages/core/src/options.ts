@@ -6,6 +6,7 @@ import { ConfigError } from './errors.ts';
 import type { Fence } from './fence/fence.ts';
 import { guardedLogger, silentLogger, type Logger } from './log.ts';
 import { timingOf, type Timing, type TimingOptions } from './lease/term.ts';
+import { adviceOn, DEFAULT_TTL_MS, timingOptionsOf, timingSchema } from './timing-options.ts';
 import type { OwnerOption } from './owner.ts';
 import { show } from './show.ts';
 import type { HistoryMode, LeaseStore } from './store/store.ts';
@@ -46,6 +47,12 @@ export interface LeaseManagerOptions {
   /** @default systemClock */
   readonly clock?: Clock;
 }
+
+/** The options of a manager that say when a lease is extended, how long its owner trusts it, and how long a call may take. */
+export type LeaseTimingOptions = Pick<
+  LeaseManagerOptions,
+  'ttl' | 'refreshRatio' | 'safetyMargin' | 'driftRate' | 'callTimeout' | 'activateTimeout'
+>;
 
 export interface AcquireOptions {
   /** @default the manager's ttl */
@@ -142,7 +149,6 @@ export interface AcquireSettings {
   readonly detached: boolean;
 }
 
-const DEFAULT_TTL_MS = 30_000;
 const MAX_RETENTION_MS = 365 * 24 * 60 * 60 * 1000;
 
 function having<T>(what: string, ...methods: readonly (keyof T & string)[]): z.ZodType<T> {
@@ -168,24 +174,7 @@ const managerSchema = z.strictObject({
     'release',
     'read',
   ),
-  ttl: duration('ttl'),
-  refreshRatio: z
-    .number('must be a number')
-    .min(2, 'must be at least 2, or one missed extend loses the lease')
-    .max(100, 'must be at most 100')
-    .default(3),
-  safetyMargin: duration(
-    'safetyMargin',
-    (ms) => ms >= 10 && ms < Infinity,
-    'must be at least 10 ms, the grain of the coarsest clock',
-  ),
-  driftRate: z.number('must be a number').min(0, 'must not be negative').max(0.2, 'must be at most 0.2').default(0.01),
-  callTimeout: duration('callTimeout', (ms) => ms >= 5, 'must be at least 5 ms'),
-  activateTimeout: duration(
-    'activateTimeout',
-    (ms) => ms >= 5 && ms < Infinity,
-    'must be at least 5 ms and not Infinity',
-  ),
+  ...timingSchema.shape,
   maxHold: duration('maxHold', (ms) => ms >= 1, 'must be at least 1 ms'),
   history: z.enum(['exceptions', 'all'], "must be 'exceptions' or 'all'").optional(),
   quarantine: z.boolean('must be true or false').optional(),
@@ -272,12 +261,7 @@ export function parseManagerOptions(options: LeaseManagerOptions): ManagerSettin
     given.logger === undefined
       ? (_fields: object, message: string) => process.emitWarning(message, { type: 'LeaseholdWarning' })
       : (fields: object, message: string) => logger.warn(fields, message);
-  const timingOptions: TimingOptions = {
-    refreshRatio: given.refreshRatio,
-    driftRate: given.driftRate,
-    safetyMarginMs: given.safetyMargin,
-    callTimeoutMs: given.callTimeout,
-  };
+  const timingOptions = timingOptionsOf(given);
   const timing = timingOf(given.ttl ?? DEFAULT_TTL_MS, timingOptions);
   for (const advice of adviceOn(timing.ttlMs, given.refreshRatio)) {
     warn({ ttlMs: timing.ttlMs, refreshRatio: given.refreshRatio }, advice);
@@ -311,20 +295,17 @@ export function parseManagerOptions(options: LeaseManagerOptions): ManagerSettin
   };
 }
 
-function defaultActivateTimeoutMs(ttlMs: number): number {
-  return Math.min(ttlMs, 10_000);
+/**
+ * For those that read options before there is a store. Throws the `ConfigError` that a manager with these options would:
+ * for one that is unknown or out of its range, or for a lease that could not be extended twice while its owner trusts it.
+ */
+export function checkLeaseTiming(options: LeaseTimingOptions): void {
+  const given = parseOptions(timingSchema, options);
+  timingOf(given.ttl ?? DEFAULT_TTL_MS, timingOptionsOf(given));
 }
 
-function adviceOn(ttlMs: number, refreshRatio: number): string[] {
-  const advice: string[] = [];
-  if (ttlMs < 1000)
-    advice.push(`ttl is ${ttlMs} ms; below 1 s a pause of the garbage collector or a slow network loses leases`);
-  if (ttlMs > 600_000)
-    advice.push(
-      `ttl is ${ttlMs} ms; above 10 min a crashed owner, or one that is revoked, keeps others waiting for so long`,
-    );
-  if (refreshRatio < 3 || refreshRatio > 5) advice.push(`refreshRatio is ${refreshRatio}; advised is 3 to 5`);
-  return advice;
+function defaultActivateTimeoutMs(ttlMs: number): number {
+  return Math.min(ttlMs, 10_000);
 }
 
 export function parseAcquireOptions(options: AcquireOptions | undefined, manager: ManagerSettings): AcquireSettings {

@@ -1,4 +1,10 @@
-import { LeaseManager, MemoryLeaseStore, type LeaseManagerOptions } from '@leasehold/core';
+import {
+  checkLeaseTiming,
+  LeaseManager,
+  MemoryLeaseStore,
+  type LeaseManagerOptions,
+  type LeaseTimingOptions,
+} from '@leasehold/core';
 import { describe, expect, test, vi } from 'vitest';
 import { parseDuration } from '../src/duration.ts';
 
@@ -97,4 +103,25 @@ describe('options of the manager', () => {
     ]);
     expect(logged[1]).toMatchObject({ resource: 'logged', fence: expect.any(Number) });
   });
+});
+
+test.each([
+  {},
+  { ttl: '30s', refreshRatio: 4, safetyMargin: '1s', driftRate: 0, callTimeout: '1s', activateTimeout: '5s' },
+  { ttl: 99 },
+  { refreshRatio: 101 },
+  { safetyMargin: 9 },
+  { driftRate: 0.3 },
+  { callTimeout: 4 },
+  { activateTimeout: Infinity },
+  { ttl: '1s', callTimeout: '500ms' },
+  { ttl: '1s', safetyMargin: '900ms' },
+])('checkLeaseTiming refuses %j if a manager does, in the same words', (options) => {
+  let said = 'accepted';
+  try {
+    checkLeaseTiming(options as LeaseTimingOptions);
+  } catch (error) {
+    said = (error as Error).message;
+  }
+  expect(said).toBe(refusal({ store, logger: { debug() {}, info() {}, warn() {}, error() {} }, ...options }));
 });
