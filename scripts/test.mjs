@@ -8,13 +8,13 @@ import { command, runNode } from './lib/foreground.mjs';
 import { prepare, root } from './lib/prepare.mjs';
 import { summarize } from './lib/results.mjs';
 import { step } from './lib/steps.mjs';
-import { services } from './services/binaries.mjs';
+import { services, tools } from './services/binaries.mjs';
 import { guardedFolder } from './services/guard.mjs';
 import { ensure } from './services/obtain.mjs';
 
 await command(async (stopping) => {
   await prepare(step);
-  const paths = await ensure(['redis', 'postgres', 'faketime'], { step, optional: ['faketime'] });
+  const paths = await ensure(['redis', 'postgres', ...tools], { step, optional: tools });
   const found = Object.fromEntries(
     Object.entries(paths).map(([name, path]) => [services[/** @type {keyof typeof services} */ (name)].variable, path]),
   );

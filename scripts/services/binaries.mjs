@@ -64,6 +64,19 @@ function versionProblem(text, pattern, least, path) {
   return Number.parseFloat(version) >= least ? null : `${path} is version ${version}, at least ${least} is needed`;
 }
 
+/** A program that only some tests use. @param {string} name @param {string} variable @returns {Service} */
+function program(name, variable) {
+  return {
+    name,
+    variable,
+    *candidates(machine, cache) {
+      const folders = [...pathFolders(machine), '/usr/bin', ...homebrew.map((prefix) => `${prefix}/bin`)];
+      for (const folder of [...folders, join(cache, name, 'usr/bin')]) yield join(folder, name);
+    },
+    problem: (path, machine) => (machine.isExecutable(path) ? null : `${path} is not a program`),
+  };
+}
+
 /** @satisfies {Record<string, Service>} */
 export const services = {
   redis: {
@@ -120,9 +133,18 @@ export const services = {
     },
     problem: (path, machine) => (machine.isFile(path) ? null : `${path} is not a file`),
   },
+  tmux: program('tmux', 'LEASEHOLD_TMUX'),
+  promtool: program('promtool', 'LEASEHOLD_PROMTOOL'),
 };
 
 /** @typedef {keyof typeof services} ServiceName */
+
+/**
+ * What some tests cannot do without, and the rest can: a test that lacks its tool is reported as not run.
+ *
+ * @satisfies {readonly ServiceName[]}
+ */
+export const tools = /** @type {const} */ (['faketime', 'tmux', 'promtool']);
 
 /**
  * The first candidate that will do. A variable that is set but wrong is an error: nobody wants another one silently.

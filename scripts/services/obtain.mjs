@@ -65,12 +65,20 @@ function wayFor(machine) {
   return null;
 }
 
-const homebrewFormula = { redis: 'redis', postgres: 'postgresql@17', faketime: 'libfaketime' };
+/** What the packages are called. @satisfies {Record<ServiceName, { homebrew: string, debian: string, fedora: string }>} */
+const packages = {
+  redis: { homebrew: 'redis', debian: 'redis-tools', fedora: 'redis' },
+  postgres: { homebrew: 'postgresql@17', debian: 'postgresql', fedora: 'postgresql-server' },
+  faketime: { homebrew: 'libfaketime', debian: 'libfaketime', fedora: 'libfaketime' },
+  tmux: { homebrew: 'tmux', debian: 'tmux', fedora: 'tmux' },
+  promtool: { homebrew: 'prometheus', debian: 'prometheus', fedora: 'golang-github-prometheus' },
+};
 
 /** @param {ServiceName} name @param {Machine} machine */
 async function fromHomebrew(name, machine) {
-  const { ok, errors } = await machine.run('brew', ['install', '--quiet', homebrewFormula[name]]);
-  if (!ok) throw new Error(`brew install ${homebrewFormula[name]}: ${lastLine(errors)}`);
+  const { homebrew } = packages[name];
+  const { ok, errors } = await machine.run('brew', ['install', '--quiet', homebrew]);
+  if (!ok) throw new Error(`brew install ${homebrew}: ${lastLine(errors)}`);
 }
 
 /**
@@ -112,10 +120,11 @@ async function unpack(name, machine, cache, options) {
     'install',
     main,
   ]);
-  // A library is unpacked with it. Not the compiler for PostgreSQL's jit, which is switched off, and not the C library.
+  // A library is unpacked with it. Not the compiler for PostgreSQL's jit, which is switched off, not the C library, and no
+  // script for a browser.
   const libraries = [...plan.output.matchAll(/^'[^']*' ([^_\s]+)_\S+\.deb /gm)]
     .map(([, packageName]) => /** @type {string} */ (packageName))
-    .filter((packageName) => /^lib(?!llvm|perl|c6|c-bin|json-perl)/.test(packageName) && packageName !== main);
+    .filter((packageName) => /^lib(?!llvm|perl|c6|c-bin|json-perl|js-)/.test(packageName) && packageName !== main);
 
   const root = join(cache, name);
   const work = `${root}.${process.pid}`;
@@ -146,7 +155,7 @@ async function unpack(name, machine, cache, options) {
 
 /** @param {ServiceName} name @param {Machine} machine @param {readonly string[]} options */
 async function debianPackage(name, machine, options) {
-  const wanted = { redis: 'redis-tools', postgres: 'postgresql', faketime: 'libfaketime' }[name];
+  const wanted = packages[name].debian;
   const shown = await machine.run('apt-cache', [...options, 'show', '--no-all-versions', wanted]);
   if (!shown.ok || shown.output === '') return null;
   // `postgresql` is an empty package that depends on the release's own version.
@@ -171,11 +180,10 @@ function privateLists(cache) {
 /** @param {ServiceName} name @param {Machine} machine @param {readonly string[]} causes */
 export function instruction(name, machine, causes) {
   const service = services[name];
-  const debian = { redis: 'redis-tools', postgres: 'postgresql', faketime: 'libfaketime' }[name];
-  const fedora = { redis: 'redis', postgres: 'postgresql-server', faketime: 'libfaketime' }[name];
+  const { homebrew, debian, fedora } = packages[name];
   const hint =
     machine.platform === 'darwin'
-      ? [`  brew install ${homebrewFormula[name]}`]
+      ? [`  brew install ${homebrew}`]
       : [
           `  Debian, Ubuntu:  sudo apt-get install --no-install-recommends ${debian}`,
           `  Fedora:          sudo dnf install ${fedora}`,

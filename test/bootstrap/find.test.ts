@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { find } from '../../scripts/services/binaries.mjs';
+import { find, tools } from '../../scripts/services/binaries.mjs';
 import { FakeMachine } from './fake-machine.ts';
 
 const redis7 = 'Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64';
@@ -10,7 +10,7 @@ const initdb = (version: string) => `initdb (PostgreSQL) ${version}`;
 const cache = '/repo/.cache';
 
 test('an empty machine has nothing', () => {
-  for (const name of ['redis', 'postgres', 'faketime'] as const) {
+  for (const name of ['redis', 'postgres', ...tools] as const) {
     expect(find(name, new FakeMachine({}), cache)).toEqual({ path: null, problems: [] });
   }
 });

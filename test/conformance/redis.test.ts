@@ -1,7 +1,8 @@
 import { describeLeaseStore, runStoreCase, storeCases } from '@leasehold/core/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { FakeTime, testNeeding } from '../support/faketime.ts';
+import { FakeTime } from '../support/faketime.ts';
+import { testNeeding } from '../support/needing.ts';
 import { startRedis, type RedisServer } from '../support/redis-server.ts';
 import { redisHooks, redisSubject } from './redis-subject.ts';
 

@@ -2,7 +2,8 @@ import { LeaseManager, MemoryFence } from '@leasehold/core';
 import { redisFence, redisStore } from '@leasehold/core/redis';
 import { describe, expect } from 'vitest';
 import { startChild } from '../support/child.ts';
-import { FakeTime, testNeeding } from '../support/faketime.ts';
+import { FakeTime } from '../support/faketime.ts';
+import { testNeeding } from '../support/needing.ts';
 import { connectRedis, uniqueName } from '../support/redis-client.ts';
 import { startRedis } from '../support/redis-server.ts';
 

@@ -1,7 +1,8 @@
 import { describe, expect, inject, test, vi } from 'vitest';
 
 import { startChild, type Child } from '../support/child.ts';
-import { FakeTime, testNeeding } from '../support/faketime.ts';
+import { FakeTime } from '../support/faketime.ts';
+import { testNeeding } from '../support/needing.ts';
 import { uniqueName } from '../support/redis-client.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { Fleet, IS_LONG, report, SECOND_MS, ticksBetween, type Run } from './fixtures/cron-proof-fleet.ts';

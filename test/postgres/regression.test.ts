@@ -5,7 +5,8 @@ import { redisStore } from '@leasehold/core/redis';
 import pg from 'pg';
 import { expect, inject } from 'vitest';
 
-import { FakeTime, testNeeding } from '../support/faketime.ts';
+import { FakeTime } from '../support/faketime.ts';
+import { testNeeding } from '../support/needing.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { connectRedis } from '../support/redis-client.ts';
 import { startRedis } from '../support/redis-server.ts';

@@ -2,7 +2,8 @@ import { readdirSync } from 'node:fs';
 import { expect } from 'vitest';
 
 import { startChild } from './child.ts';
-import { FakeTime, testNeeding } from './faketime.ts';
+import { FakeTime } from './faketime.ts';
+import { testNeeding } from './needing.ts';
 import { connectRedis } from './redis-client.ts';
 import { startRedis } from './redis-server.ts';
 

@@ -1,6 +1,5 @@
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'vitest';
 
 import { find } from '../../scripts/services/binaries.mjs';
 import { guardedFolder, removeFolder } from '../../scripts/services/guard.mjs';
@@ -43,19 +42,6 @@ export class FakeTime implements Disposable {
     closed(this.#leftover);
     removeFolder(this.#dir);
   }
-}
-
-const needs = {
-  libfaketime: () => libraryPath() !== null,
-} as const;
-
-/**
- * A test that needs a tool which not every machine has. Without it the test is reported as not run, by name, and CI fails.
- */
-export function testNeeding(tool: keyof typeof needs, name: string, body: () => Promise<void> | void): void {
-  if (needs[tool]()) test(name, body);
-  // oxlint-disable-next-line vitest/no-disabled-tests -- not run is what must be reported
-  else test.skip(`${name} [needs ${tool}]`, body);
 }
 
 function libraryPath(): string | null {

@@ -1,6 +1,6 @@
 import type { TestProject } from 'vitest/node';
 
-import { services } from '../../scripts/services/binaries.mjs';
+import { services, tools } from '../../scripts/services/binaries.mjs';
 import { cleanUp } from '../../scripts/services/guard.mjs';
 import { ensure } from '../../scripts/services/obtain.mjs';
 import { startPostgres } from '../../scripts/services/postgres.mjs';
@@ -17,13 +17,16 @@ declare module 'vitest' {
 
 /** One Redis and one PostgreSQL for all files. `npm test` has said where the programs are; else they are looked for here. */
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
-  const paths = await ensure(['redis', 'postgres', 'faketime'], { optional: ['faketime'] });
-  const { redis: binary, postgres: bin, faketime } = paths;
+  const paths = await ensure(['redis', 'postgres', ...tools], { optional: tools });
+  const { redis: binary, postgres: bin } = paths;
   if (binary === undefined || bin === undefined) throw new Error('no redis-server or no PostgreSQL');
   // Read by the worker processes, which inherit them.
   process.env[services.redis.variable] = binary;
   process.env[services.postgres.variable] = bin;
-  if (faketime !== undefined) process.env[services.faketime.variable] = faketime;
+  for (const tool of tools) {
+    const path = paths[tool];
+    if (path !== undefined) process.env[services[tool].variable] = path;
+  }
 
   try {
     const [redis, postgres] = await Promise.all([startRedis({ binary }), startPostgres({ bin })]);

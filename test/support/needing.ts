@@ -1,0 +1,19 @@
+import { test } from 'vitest';
+
+import { find } from '../../scripts/services/binaries.mjs';
+import { thisMachine } from '../../scripts/services/machine.mjs';
+
+const needs = {
+  libfaketime: () => find('faketime', thisMachine).path !== null,
+  tmux: () => find('tmux', thisMachine).path !== null,
+  promtool: () => find('promtool', thisMachine).path !== null,
+} as const;
+
+/**
+ * A test that needs a tool which not every machine has. Without it the test is reported as not run, by name, and CI fails.
+ */
+export function testNeeding(tool: keyof typeof needs, name: string, body: () => Promise<void> | void): void {
+  if (needs[tool]()) test(name, body);
+  // oxlint-disable-next-line vitest/no-disabled-tests -- not run is what must be reported
+  else test.skip(`${name} [needs ${tool}]`, body);
+}
