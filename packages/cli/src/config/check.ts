@@ -8,6 +8,7 @@ import { cronSettings, intervalSettings, queueSettings, type Context } from './r
 import { FENCE_NAME, JOB_NAME, outerSchema, postgresFence, redisFence } from './schema.ts';
 import type { FenceSettings, JobSettings, Settings, StoreSettings } from './settings.ts';
 import type { Source } from './source.ts';
+import { checkTiming } from './timing.ts';
 
 interface Checked {
   /** Undefined if there is a problem. */
@@ -38,7 +39,8 @@ function settingsOf(raw: unknown, judge: Judge): Settings | undefined {
   }
   // What is wrong in the defaults is said once, not for each job.
   const { defaults = {}, store } = outer ?? {};
-  const context: Context = { judge, defaults, fences: fenceNames, redis: store?.redis ?? '' };
+  const timing = checkTiming(judge, raw);
+  const context: Context = { judge, defaults, timing, fences: fenceNames, redis: store?.redis ?? '' };
   const jobs = Object.entries(part('jobs') ?? {}).map(([name, value]) => jobOf(context, name, value));
   if (isMap(raw['jobs']) && jobs.length === 0) judge.add(['jobs'], 'has no job');
   if (outer === undefined || jobs.includes(undefined)) return undefined;

@@ -6,7 +6,9 @@ import {
   choice,
   cronExpression,
   duration,
+  flag,
   fenceReference,
+  number,
   handler,
   oneOf,
   queueName,
@@ -56,6 +58,26 @@ const aboutTicks = {
   retry:
     'How often a tick may be run again whose run died, lost its lease, was cancelled or failed, within `startingDeadline`: at least once instead of at most once. 0 to 100.',
 };
+/** Of the one manager that all jobs share, so no job has its own. Ranges and rules are core's: `checkTiming`. */
+const timing = {
+  refreshRatio: optional(number(), {
+    about: 'A lease is extended after `ttl` / `refreshRatio`. 2 to 100, advised 3 to 5.',
+    default: 3,
+  }),
+  safetyMargin: optional(duration(), {
+    about: 'How much earlier than the store an owner stops believing in its lease. At least 10 ms.',
+    otherwise: '`ttl` / 20, 20 ms to 500 ms',
+  }),
+  driftRate: optional(number(), {
+    about: 'By how much the clocks of two machines may differ in speed. 0 to 0.2.',
+    default: 0.01,
+  }),
+  activateTimeout: optional(duration(), {
+    about: 'For each activation of a fence. At least 5 ms.',
+    otherwise: '`ttl`, at most 10 s',
+  }),
+};
+
 
 export const defaultsSchema = z.strictObject({
   timezone: optional(ofEveryTick.timezone, {
@@ -71,6 +93,7 @@ export const defaultsSchema = z.strictObject({
     z.strictObject({
       ttl: optional(ttl(), { about: aboutTtl, default: '30s', examples: ['10s'] }),
       maxHold: optional(maxHold, { about: aboutMaxHold, otherwise: 'none', examples: ['2h'] }),
+      ...timing,
       activate: optional(oneOf('before', 'on-write'), { about: aboutActivate, default: 'before' }),
     }),
     { about: 'Of the leases of all jobs.' },
@@ -104,7 +127,7 @@ const common = {
   }),
   isolate: optional(choice(['none', 'thread'], new Map([['process', 'thread, which can be ended as well']])), {
     about:
-      'Where the handler runs. A thread of its own can be ended when it ignores its signal; `none` is the thread of the command.',
+      'Where the handler runs. A `thread` or `process` of its own is ended when it ignores its signal for 2 s; `none` is the thread of the command.',
     default: 'none',
   }),
 };
@@ -114,6 +137,8 @@ const manual = optional(oneOf('lease', 'reject', 'bypass'), {
     'What a run that somebody asks for does. `lease`: it takes the lease, and is refused while another run has it. `reject`: it is always refused. `bypass`: it runs without a lease, beside whatever runs.',
   default: 'lease',
 });
+// Left out of the options of `leasedCron`: `name`, which is the key; `logger` and `unref`, which are the command's; `noOverlap`, which is
+// `overlap: skip`; and `distributedLease`, which is `lease.ttl`.
 
 export const cronJob = z
   .strictObject({
@@ -142,6 +167,19 @@ export const cronJob = z
           'Runs begin up to so much later than their tick, at random, with the lease held. At most `startingDeadline`.',
         default: '0s',
       },
+    maxExecutions: optional(whole(1), {
+      about:
+        'After so many ticks of this process it schedules the job no more, also if they ran elsewhere. Other processes, and this one once it is started again, count for themselves.',
+      otherwise: 'none',
+    }),
+    missedExecutionTolerance: optional(
+      duration((ms) => ms < Infinity, 'must not be Infinity'),
+      {
+        about: 'A timer that fires so much late is told of as a missed tick. What is still run is up to `catchUp`.',
+        default: '1s',
+      },
+    ),
+    suppressMissedWarning: optional(flag(), { about: 'Missed ticks are not logged.', default: false }),
     ),
     manual,
     lease: optional(leaseSchema, { about: 'The lease that runs are under.' }),
@@ -162,6 +200,14 @@ export const intervalJob = z
     lease: optional(leaseSchema, { about: 'The lease that runs are under.' }),
   })
   .meta({ title: 'An interval job', description: 'Runs again and again, in one of all processes at a time.' });
+const keep = z.strictObject({
+  count: optional(whole(0), { about: 'At most so many.', otherwise: 'no limit' }),
+  age: optional(
+    duration((ms) => ms < Infinity, 'must not be Infinity'),
+    { about: 'At most so long, in whole seconds.', otherwise: 'no limit' },
+  ),
+});
+
 
 /** A name with places for what a job carries. */
 function template() {
@@ -177,6 +223,9 @@ function template() {
     });
   });
 }
+// Left out of the options of `LeasedWorker`: `lease.manager` and `autorun`, which are the command's; `lease.grace`, which is `shutdown.grace`;
+// `skipLockRenewal`, `skipStalledCheck` and `lockRenewTime`, with which jobs are taken from a worker that does them; `useWorkerThreads`, which is
+// `isolate`; `backoffStrategy` and `telemetry`, which are code; and what only tunes how BullMQ waits (`drainDelay`, `runRetryDelay`).
 
 export const queueJob = z
   .strictObject({
@@ -204,6 +253,16 @@ export const queueJob = z
     lockDuration: optional(
       duration((ms) => ms >= 1000 && ms < 2 ** 31, 'must be 1 s to 24 d'),
       { about: "How long BullMQ's own lock of a job lasts without being renewed.", default: '30s' },
+    stalledInterval: optional(
+      duration((ms) => ms >= 1 && ms < 2 ** 31, 'must be 1 ms to 24 d'),
+      { about: 'How often BullMQ looks for jobs whose process is gone.', default: '30s' },
+    ),
+    maxStalledCount: optional(whole(0), {
+      about: 'How often a job is begun again because its process was gone, before it fails.',
+      default: 1,
+    }),
+    removeOnComplete: optional(keep, { about: 'Which completed jobs BullMQ keeps.', otherwise: 'all' }),
+    removeOnFail: optional(keep, { about: 'Which failed jobs BullMQ keeps.', otherwise: 'all' }),
     ),
     lease: required(
       z.strictObject({

@@ -2,10 +2,18 @@ import type { z } from 'zod';
 
 import type { cronJob, defaultsSchema, intervalJob, queueJob } from './job-schema.ts';
 import type { Judge } from './judge.ts';
+import { checkTtl } from './timing.ts';
 import { nearest } from './nearest.ts';
 import { show } from './show.ts';
 import type { Path } from './problem.ts';
-import type { CronJobSettings, IntervalJobSettings, LeaseSettings, QueueJobSettings } from './settings.ts';
+import type {
+  CronJobSettings,
+  IntervalJobSettings,
+  KeepSettings,
+  LeaseSettings,
+  QueueJobSettings,
+  TimingSettings,
+} from './settings.ts';
 import { hasBraces } from './template.ts';
 
 type Given<S extends z.ZodType> = z.output<S>;
@@ -14,6 +22,8 @@ type Given<S extends z.ZodType> = z.output<S>;
 export interface Context {
   readonly judge: Judge;
   readonly defaults: Given<typeof defaultsSchema>;
+  /** What of it is sound, which the ttl of each job must go with. */
+  readonly timing: TimingSettings;
   /** Names of all fences, of those with a fault too. */
   readonly fences: readonly string[];
   readonly redis: string;
@@ -75,6 +85,9 @@ export function cronSettings(context: Context, name: string, job: Given<typeof c
     catchUp,
     retry,
     maxRandomDelayMs,
+    maxExecutions: job.maxExecutions,
+    missedExecutionToleranceMs: job.missedExecutionTolerance,
+    suppressMissedWarning: job.suppressMissedWarning ?? false,
     manual,
     lease: {
       ...leaseSettings(context, path, lease),
@@ -127,6 +140,10 @@ export function queueSettings(context: Context, name: string, job: Given<typeof 
     concurrency,
     limiter: limiter && { max: limiter.max, durationMs: limiter.duration },
     lockDurationMs,
+    stalledIntervalMs: job.stalledInterval,
+    maxStalledCount: job.maxStalledCount,
+    removeOnComplete: keepSettings(job.removeOnComplete),
+    removeOnFail: keepSettings(job.removeOnFail),
     lease: {
       ...leaseSettings(context, path, lease),
       resource,
@@ -138,6 +155,10 @@ export function queueSettings(context: Context, name: string, job: Given<typeof 
   };
 }
 
+function keepSettings(keep: Given<typeof queueJob>['removeOnFail']): KeepSettings | undefined {
+  return keep && { count: keep.count, ageMs: keep.age };
+}
+
 interface GivenLease {
   readonly ttl?: number | undefined;
   readonly maxHold?: number | undefined;
@@ -145,9 +166,11 @@ interface GivenLease {
   readonly fences?: readonly string[] | undefined;
 }
 
-function leaseSettings({ judge, defaults, fences: known }: Context, path: Path, lease: GivenLease): LeaseSettings {
+function leaseSettings(context: Context, path: Path, lease: GivenLease): LeaseSettings {
+  const { judge, defaults, timing, fences: known } = context;
   const { ttl, maxHold, activate } = { ...defaults.lease, ...lease };
   const fences = lease.fences ?? [];
+  if (lease.ttl !== undefined) checkTtl(judge, [...path, 'lease', 'ttl'], lease.ttl, timing);
   for (const [index, fence] of fences.entries()) {
     const at = [...path, 'lease', 'fences', index];
     if (fences.indexOf(fence) < index) judge.add(at, `is ${judge.shown(at, fence)}, which is there twice`);

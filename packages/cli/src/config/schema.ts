@@ -63,6 +63,10 @@ const sections = {
         duration((ms) => ms >= 1 && ms <= 3_600_000, 'must be 1 ms to 1 h'),
         { about: 'How long calls wait for the first connection. 1 ms to 1 h.', default: '5s' },
       ),
+      callTimeout: optional(duration(), {
+        about: 'For each call to the store. At least 5 ms; twice that must fit between an extension and its deadline.',
+        otherwise: 'a third of that time, at most 2 s',
+      }),
       history: optional(oneOf('exceptions', 'all'), {
         about: 'What the log of a resource keeps: the last 16 exceptional events, or the last 64 of all kinds.',
         default: 'exceptions',

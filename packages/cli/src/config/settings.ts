@@ -1,3 +1,5 @@
+import type { LeaseTimingOptions } from '@leasehold/core';
+
 import type { ResourceTemplate } from './template.ts';
 
 /** A config after all checks: numbers, with defaults filled in. */
@@ -21,6 +23,9 @@ export interface StoreSettings {
 }
 
 /** Numbers that are undefined are the defaults of the fence. */
+/** Of the manager of all jobs. What is left out is as core has it. */
+export type TimingSettings = Omit<LeaseTimingOptions, 'ttl'>;
+
 export type FenceSettings =
   | {
       readonly kind: 'postgres';
@@ -71,6 +76,11 @@ export interface CronJobSettings extends CommonSettings {
   readonly retry: number;
   readonly maxRandomDelayMs: number;
   readonly manual: 'lease' | 'reject' | 'bypass';
+  /** Undefined: no limit. */
+  readonly maxExecutions: number | undefined;
+  /** Undefined: node-cron's default. */
+  readonly missedExecutionToleranceMs: number | undefined;
+  readonly suppressMissedWarning: boolean;
   readonly lease: LeaseSettings & {
     /** Undefined with `overlap: allow`, where each tick has one of its own. */
     readonly resource: string | undefined;
@@ -87,6 +97,12 @@ export interface IntervalJobSettings extends CommonSettings {
 }
 
 export interface QueueJobSettings extends CommonSettings {
+/** Which jobs that have ended a queue keeps. Undefined: no limit. */
+export interface KeepSettings {
+  readonly count: number | undefined;
+  readonly ageMs: number | undefined;
+}
+
   readonly kind: 'queue';
   readonly queue: string;
   /** BullMQ's prefix of keys. */
@@ -98,6 +114,14 @@ export interface QueueJobSettings extends CommonSettings {
   /** Undefined: BullMQ's default. */
   readonly lockDurationMs: number | undefined;
   readonly lease: LeaseSettings & {
+  /** Undefined: BullMQ's default. */
+  readonly stalledIntervalMs: number | undefined;
+  /** Undefined: BullMQ's default. */
+  readonly maxStalledCount: number | undefined;
+  /** Undefined: all. */
+  readonly removeOnComplete: KeepSettings | undefined;
+  /** Undefined: all. */
+  readonly removeOnFail: KeepSettings | undefined;
     /** Without fields for the scope `worker`. */
     readonly resource: ResourceTemplate;
     readonly scope: 'job' | 'worker';

@@ -1,4 +1,11 @@
-import { checkPrefix, checkResourceName, ConfigError, parseDuration, type Duration } from '@leasehold/core';
+import {
+  checkLeaseTiming,
+  checkPrefix,
+  checkResourceName,
+  ConfigError,
+  parseDuration,
+  type Duration,
+} from '@leasehold/core';
 import { inspectSchedule } from '@leasehold/cron';
 import type { z } from 'zod';
 
@@ -57,13 +64,11 @@ function guessOfText(value: unknown): string | undefined {
 
 /** The rule of `LeaseManager` for a ttl. */
 export function ttl(): z.ZodType<number, Duration> {
-  return duration(
-    (ms) => ms >= 100 && ms <= 86_400_000,
-    'must be 100 ms to 24 h; a number is milliseconds',
-    secondsMeant,
-  );
+  const isOne = (ms: number): boolean => passes(() => checkLeaseTiming({ ttl: ms }), '') === undefined;
+  return duration(isOne, 'must be 100 ms to 24 h; a number is milliseconds', secondsMeant);
 }
 
+/** One of these values. */
 export function oneOf<const T extends string>(...values: readonly T[]): z.ZodType<T, T> {
   return choice(values, new Map());
 }
@@ -85,18 +90,28 @@ export function choice<const T extends string>(
   });
 }
 
-export function whole(min: number, max: number): z.ZodType<number, number> {
+/** Any number: its range is judged by those whose it is. */
+export function number(): z.ZodType<number, number> {
+  const json = { anyOf: [{ type: 'number' }, { type: 'string', pattern: `^\\d+(\\.\\d+)?$|${VARIABLE}` }] };
+  return field<number, number>(json, (value) => {
+    // A variable is a text.
+    const its = typeof value === 'string' && /^\d{1,15}(\.\d{1,15})?$/.test(value) ? Number(value) : value;
+    return typeof its === 'number' && Number.isFinite(its) ? its : new Fault('must be a number');
+  });
+}
+
+export function whole(min: number, max = Infinity): z.ZodType<number, number> {
   const json = {
     anyOf: [
-      { type: 'integer', minimum: min, maximum: max },
+      { type: 'integer', minimum: min, ...(max < Infinity && { maximum: max }) },
       { type: 'string', pattern: `^\\d+$|${VARIABLE}` },
     ],
   };
   return field<number, number>(json, (value) => {
     // A variable is a text.
     const number = typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value;
-    const isOne = typeof number === 'number' && Number.isInteger(number) && number >= min && number <= max;
-    return isOne ? number : new Fault(`must be a whole number, ${min} to ${max}`);
+    const isOne = typeof number === 'number' && Number.isSafeInteger(number) && number >= min && number <= max;
+    return isOne ? number : new Fault(`must be a whole number, ${min} ${max < Infinity ? `to ${max}` : 'or more'}`);
   });
 }
 

@@ -14,6 +14,11 @@ export interface LeaseholdConfig {
     /** How long calls wait for the first connection. 1 ms to 1 h. @default '5s' */
     readonly connectTimeout?: Duration;
     /**
+     * For each call to the store. At least 5 ms; twice that must fit between an extension and its deadline. Default: a
+     * third of that time, at most 2 s.
+     */
+    readonly callTimeout?: Duration;
+    /**
      * What the log of a resource keeps: the last 16 exceptional events, or the last 64 of all kinds. @default
      * 'exceptions'
      */
@@ -82,6 +87,17 @@ export interface LeaseholdConfig {
   /** By name. A name is the same in every process and stays: the store remembers the ticks of a job by it. */
   readonly jobs: Readonly<Record<string, WrittenCronJob | WrittenQueueJob | WrittenIntervalJob>>;
 }
+      /** A lease is extended after `ttl` / `refreshRatio`. 2 to 100, advised 3 to 5. @default 3 */
+      readonly refreshRatio?: number;
+      /**
+       * How much earlier than the store an owner stops believing in its lease. At least 10 ms. Default: `ttl` / 20, 20
+       * ms to 500 ms.
+       */
+      readonly safetyMargin?: Duration;
+      /** By how much the clocks of two machines may differ in speed. 0 to 0.2. @default 0.01 */
+      readonly driftRate?: number;
+      /** For each activation of a fence. At least 5 ms. Default: `ttl`, at most 10 s. */
+      readonly activateTimeout?: Duration;
 
 /** Refuses late writes to a database of PostgreSQL 13 or later. */
 export interface WrittenFenceInPostgreSQL {
@@ -120,8 +136,8 @@ export interface WrittenCronJob {
    */
   readonly handler: string;
   /**
-   * Where the handler runs. A thread of its own can be ended when it ignores its signal; `none` is the thread of the
-   * command. @default 'none'
+   * Where the handler runs. A `thread` or `process` of its own is ended when it ignores its signal for 2 s; `none` is
+   * the thread of the command. @default 'none'
    */
   readonly isolate?: 'none' | 'thread';
   /** The time zone of the schedule. Default: `defaults.timezone`. */
@@ -158,6 +174,15 @@ export interface WrittenCronJob {
    * `reject`: it is always refused. `bypass`: it runs without a lease, beside whatever runs. @default 'lease'
    */
   readonly manual?: 'lease' | 'reject' | 'bypass';
+  /**
+   * After so many ticks of this process it schedules the job no more, also if they ran elsewhere. Other processes, and
+   * this one once it is started again, count for themselves. Default: none.
+   */
+  readonly maxExecutions?: number;
+  /** A timer that fires so much late is told of as a missed tick. What is still run is up to `catchUp`. @default '1s' */
+  readonly missedExecutionTolerance?: Duration;
+  /** Missed ticks are not logged. @default false */
+  readonly suppressMissedWarning?: boolean;
   /** The lease that runs are under. */
   readonly lease?: {
     /**
@@ -192,8 +217,8 @@ export interface WrittenQueueJob {
    */
   readonly handler: string;
   /**
-   * Where the handler runs. A thread of its own can be ended when it ignores its signal; `none` is the thread of the
-   * command. @default 'none'
+   * Where the handler runs. A `thread` or `process` of its own is ended when it ignores its signal for 2 s; `none` is
+   * the thread of the command. @default 'none'
    */
   readonly isolate?: 'none' | 'thread';
   /** How many jobs run at a time in one process. 1 to 10000. @default 1 */
@@ -216,6 +241,24 @@ export interface WrittenQueueJob {
     /**
      * What one job at a time is to act on. `{data.customerId}` stands for a field of the job, `{name}` and `{id}` for
      * its own; a job without the field fails. A name without braces is one job at a time in the whole queue.
+  /** How often BullMQ looks for jobs whose process is gone. @default '30s' */
+  readonly stalledInterval?: Duration;
+  /** How often a job is begun again because its process was gone, before it fails. @default 1 */
+  readonly maxStalledCount?: number;
+  /** Which completed jobs BullMQ keeps. Default: all. */
+  readonly removeOnComplete?: {
+    /** At most so many. Default: no limit. */
+    readonly count?: number;
+    /** At most so long, in whole seconds. Default: no limit. */
+    readonly age?: Duration;
+  };
+  /** Which failed jobs BullMQ keeps. Default: all. */
+  readonly removeOnFail?: {
+    /** At most so many. Default: no limit. */
+    readonly count?: number;
+    /** At most so long, in whole seconds. Default: no limit. */
+    readonly age?: Duration;
+  };
      */
     readonly resource: string;
     /**
@@ -265,8 +308,8 @@ export interface WrittenIntervalJob {
    */
   readonly handler: string;
   /**
-   * Where the handler runs. A thread of its own can be ended when it ignores its signal; `none` is the thread of the
-   * command. @default 'none'
+   * Where the handler runs. A `thread` or `process` of its own is ended when it ignores its signal for 2 s; `none` is
+   * the thread of the command. @default 'none'
    */
   readonly isolate?: 'none' | 'thread';
   /**

@@ -6,13 +6,24 @@ import type { Settings } from '../config/settings.ts';
 import { withoutRepeats } from './repeats.ts';
 
 /** The manager of all jobs of a config, on the Redis that it names or another store. */
-export function managerOf({ store: its, jobs }: Settings, log: Logger, given: LeaseStore | undefined): LeaseManager {
+export function managerOf(
+  { store: its, jobs, timing }: Settings,
+  log: Logger,
+  given: LeaseStore | undefined,
+): LeaseManager {
   const { redis, prefix, connectTimeoutMs, history, quarantine } = its;
   const store = given ?? redisStore(redis, { prefix, connectTimeout: connectTimeoutMs });
   // The shortest lease decides how soon the store is missed.
   const ttl = Math.min(...jobs.map(({ lease }) => lease.ttlMs));
   const logger = withoutRepeats(log);
-  const manager = new LeaseManager({ store, history, quarantine, logger, ...(ttl < Infinity ? { ttl } : {}) });
+  const manager = new LeaseManager({
+    store,
+    history,
+    quarantine,
+    logger,
+    ...timing,
+    ...(ttl < Infinity ? { ttl } : {}),
+  });
   // One for each job that runs in threads.
   manager.setMaxListeners(0);
   return manager;

@@ -7,6 +7,7 @@ import type { LoadedConfig } from '../config/load.ts';
 import type { Problem } from '../config/problem.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Source } from '../config/source.ts';
+import { EXIT } from '../exit.ts';
 import type { AnyJobHandler } from './context.ts';
 import { Deferred } from './deferred.ts';
 import { openFence, type OpenFence } from './fences.ts';
@@ -21,6 +22,8 @@ import type { Trade } from './trade.ts';
 
 /** How long runs may take to end once they were aborted. Together with the grace it is what a container must be given. */
 const SETTLE_MS = 5000;
+/** For runs to end that were aborted because the process crashes. */
+const GIVE_UP_WITHIN_MS = 2000;
 /** How often a store is asked that has not answered yet. */
 const ASK_EVERY_MS = 250;
 const DEFAULT_TTL_MS = 30_000;
@@ -59,7 +62,7 @@ export class Running implements RunningConfig {
     this.ready.catch(() => {});
     this.#runs = new Runs(log, this.#metrics);
     const ttlMs = Math.min(DEFAULT_TTL_MS, ...settings.jobs.map(({ lease }) => lease.ttlMs));
-    this.#health = new Health(manager, ttlMs / REFRESH_RATIO, log, this.#metrics);
+    this.#health = new Health(manager, ttlMs / refreshRatio, log, this.#metrics);
     this.#server = settings.server === undefined ? undefined : new StatusServer(this.#health, this.#metrics, log);
     this.#metrics.watch(manager);
   }
@@ -91,6 +94,17 @@ export class Running implements RunningConfig {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  /**
+   * The process is about to end for an error that nobody has caught. Runs are aborted, none begins any more, and the leases of those that end
+   * within 2 s are given back. Resolves with how many are left to run out. Never rejects.
+   */
+  async giveUp(): Promise<number> {
+    this.#runs.close();
+    this.#health.close();
+    const closed = await this.#manager.close({ grace: 0, abandonAfter: GIVE_UP_WITHIN_MS }).catch(() => undefined);
+    return closed?.unsettled.length ?? this.#runs.active;
+  }
+
   }
 
   async #start(handlers: ReadonlyMap<string, AnyJobHandler>, problems: Problem[]): Promise<void> {

@@ -2,11 +2,17 @@ import { resolve } from 'node:path';
 
 import type { LeasedWorkerOptions } from '@leasehold/bullmq';
 import { ConfigError, LeaseholdError, type LeaseManager } from '@leasehold/core';
-import { UnrecoverableError, type Job } from 'bullmq';
+import { UnrecoverableError, type Job, type KeepJobs } from 'bullmq';
 import type { Logger } from 'pino';
 
 import { ConfigFileError, pathText, type Path, type Problem } from '../config/problem.ts';
-import type { CronJobSettings, IntervalJobSettings, JobSettings, QueueJobSettings } from '../config/settings.ts';
+import type {
+  CronJobSettings,
+  IntervalJobSettings,
+  JobSettings,
+  KeepSettings,
+  QueueJobSettings,
+} from '../config/settings.ts';
 import { sorted, type Source } from '../config/source.ts';
 import type { AnyJobHandler } from './context.ts';
 import { CronTrade } from './cron-trade.ts';
@@ -110,6 +116,7 @@ function handlerOf(job: JobSettings, handlers: ReadonlyMap<string, AnyJobHandler
           file: resolve(folder, handler.module),
           exported: handler.exported,
           fences: [...fences].map(([its, { settings }]) => [its, lease.fences.includes(its) ? settings : null]),
+        isolate,
           logLevel: log.level,
         },
         manager,
@@ -134,6 +141,7 @@ function addCron(cron: CronTrade, work: Work, job: CronJobSettings): void {
     name: work.name,
     timezone,
     startingDeadline: startingDeadlineMs,
+  const { maxExecutions, missedExecutionToleranceMs, suppressMissedWarning } = job;
     overlap,
     catchUp,
     retry,
@@ -143,6 +151,9 @@ function addCron(cron: CronTrade, work: Work, job: CronJobSettings): void {
   });
 }
 
+    suppressMissedWarning,
+    ...(maxExecutions === undefined ? {} : { maxExecutions }),
+    ...(missedExecutionToleranceMs === undefined ? {} : { missedExecutionTolerance: missedExecutionToleranceMs }),
 function intervalOf(work: Work, job: IntervalJobSettings, shared: Shared): Trade {
   const { everyMs, minHoldMs, manual } = job;
   const lease = { ...leaseOf(job.lease, work), resource: job.lease.resource };
@@ -157,6 +168,7 @@ function queueOf(work: Work, job: QueueJobSettings, shared: Shared): Trade {
     queue,
     {
       connection: { url: connection },
+  const { stalledIntervalMs, maxStalledCount, removeOnComplete, removeOnFail } = job;
       prefix,
       concurrency,
       ...(limiter === undefined ? {} : { limiter: { max: limiter.max, duration: limiter.durationMs } }),
@@ -166,6 +178,10 @@ function queueOf(work: Work, job: QueueJobSettings, shared: Shared): Trade {
         manager: shared.manager,
         resource: lease.resource.fields.length === 0 ? lease.resource.text : (its) => resourceOf(lease.resource, its),
         scope,
+      ...(stalledIntervalMs === undefined ? {} : { stalledInterval: stalledIntervalMs }),
+      ...(maxStalledCount === undefined ? {} : { maxStalledCount }),
+      ...(removeOnComplete === undefined ? {} : { removeOnComplete: keepOf(removeOnComplete) }),
+      ...(removeOnFail === undefined ? {} : { removeOnFail: keepOf(removeOnFail) }),
         ...(scope === 'worker' ? {} : { whenBusy }),
         whenLost,
         abandonAfter: abandonAfterMs,
@@ -181,6 +197,11 @@ function resourceOf(template: QueueJobSettings['lease']['resource'], { name, id,
   try {
     return template.resourceOf({ name, id, data: data as unknown });
   } catch (error) {
+/** BullMQ has ages in seconds, and takes -1 for no limit. */
+function keepOf({ count = -1, ageMs }: KeepSettings): KeepJobs {
+  return ageMs === undefined ? { count } : { age: Math.ceil(ageMs / 1000), count };
+}
+
     if (LeaseholdError.of(error)?.code !== 'CONFIG') throw error;
     throw Object.assign(new UnrecoverableError((error as Error).message), { cause: error });
   }

@@ -10,7 +10,14 @@ import { ConfigFileError, formatProblems, loadConfig } from '../../src/index.ts'
 const page = fileURLToPath(new URL('broken.md', import.meta.url));
 
 /** Values that must never be seen in what is said. */
-const env = { SECRET: 'hunter2 {x}', WRONG_URL: 'http://user:hunter2@cache', EMPTY: '', CONTROL: 'hunter2\u0007' };
+const env = {
+  SECRET: 'hunter2 {x}',
+  WRONG_URL: 'http://user:hunter2@cache',
+  EMPTY: '',
+  SECONDS: '12s',
+  TEN: '10',
+  CONTROL: 'hunter2\u0007',
+};
 
 const SECTION = /^## (.*)\n\n````(\w+)\n([\s\S]*?)````\n\n````text\n([\s\S]*?)````\n/gm;
 const text = await readFile(page, 'utf8');

@@ -48,6 +48,9 @@ const settings = {
       retry: 0,
       maxRandomDelayMs: 0,
       manual: 'lease',
+      maxExecutions: undefined,
+      missedExecutionToleranceMs: undefined,
+      suppressMissedWarning: false,
       lease: { ...lease, maxHoldMs: 7_200_000, fences: ['ledger'], resource: 'reports' },
     },
     {
@@ -62,6 +65,10 @@ const settings = {
       limiter: undefined,
       lockDurationMs: undefined,
       lease: {
+      stalledIntervalMs: undefined,
+      maxStalledCount: undefined,
+      removeOnComplete: undefined,
+      removeOnFail: undefined,
         ...lease,
         fences: ['ledger'],
         resource: expect.objectContaining({ text: 'customer:{data.customerId}', fields: ['data.customerId'] }),

@@ -131,6 +131,7 @@ function kindOf(json: Json): string {
   if (json.const !== undefined) return `\`${JSON.stringify(json.const)}\``;
   if (json.enum !== undefined) return json.enum.map((value) => `\`${value}\``).join(' ');
   if (json.type === 'array') return 'list of texts';
-  if (json.anyOf !== undefined) return json.anyOf[0]?.type === 'integer' ? 'whole number' : 'true or false';
+  const kinds: Readonly<Record<string, string>> = { integer: 'whole number', number: 'number' };
+  if (json.anyOf !== undefined) return kinds[json.anyOf[0]?.type ?? ''] ?? 'true or false';
   return json.type === 'object' ? 'map' : 'text';
 }

@@ -33,6 +33,9 @@ export function cronJob(name: string, others: Given<CronJobSettings> = {}): Cron
     catchUp: 'none',
     retry: 0,
     maxRandomDelayMs: 0,
+    maxExecutions: undefined,
+    missedExecutionToleranceMs: undefined,
+    suppressMissedWarning: false,
     ...others,
     lease: { ...lease, resource: name, ...others.lease },
   };
@@ -49,6 +52,7 @@ export function configOf(jobs: readonly JobSettings[], others: Partial<Settings>
       quarantine: false,
     },
     fences: new Map(),
+    timing: {},
     server: { listen: { host: '127.0.0.1', port: 0 } },
     shutdown: { graceMs: 100 },
     jobs,
