@@ -51,8 +51,10 @@ export interface OwnerIdentity {
   readonly pod?: string | undefined;
   readonly podNamespace?: string | undefined;
   readonly node?: string | undefined;
-  /** The systemd unit that it runs in. */
+  /** The unit of the system's systemd that it runs in; none for units of a user's own. */
   readonly unit?: string | undefined;
+  /** What systemd calls this start of the unit: another at each start. */
+  readonly invocation?: string | undefined;
   readonly vitals?: OwnerVitals | undefined;
 }
 
@@ -80,10 +82,25 @@ function startTicks(): number | undefined {
   return Number.isSafeInteger(ticks) ? ticks : undefined;
 }
 
-function containerId(): string | undefined {
-  const line = attempt(() => readFileSync('/proc/self/cgroup', 'utf8'));
-  return line?.match(/[0-9a-f]{64}/)?.[0]?.slice(0, 12);
+/** What `/proc/<pid>/cgroup` says of where a process runs: container (12 digits of its id) and systemd unit. */
+export function placeOf(cgroups: string): {
+  readonly container?: string | undefined;
+  readonly unit?: string | undefined;
+} {
+  // The innermost container: those of one that runs in another are listed from the outside in.
+  const container = cgroups
+    .match(/[0-9a-f]{64}/g)
+    ?.at(-1)
+    ?.slice(0, 12);
+  // A container's scope is a unit, too, and a unit in a container or of a user is not known to the system's systemd.
+  if (container !== undefined || cgroups.includes('/user@')) return { container };
+  // `0::` is the tree that systemd keeps where there is one tree, `name=systemd` where there are many.
+  const path = cgroups.match(/^(?:0:|\d+:name=systemd):(\/.*)$/gm)?.find((line) => UNIT_IN_PATH.test(line));
+  return { unit: path?.match(UNIT_IN_PATH)?.[1] };
 }
+
+/** The first unit on the path: what comes below is made by the unit itself. */
+const UNIT_IN_PATH = /\/([A-Za-z0-9:_.@\\][A-Za-z0-9:_.@\\-]*\.(?:service|scope))(?:\/|$)/;
 
 function environment(name: string): string | undefined {
   const value = process.env[name];
@@ -93,6 +110,7 @@ function environment(name: string): string | undefined {
 function readProcess(): OwnerIdentity {
   const pod = environment('POD_NAME');
   const host = hostname();
+  const place = placeOf(attempt(() => readFileSync('/proc/self/cgroup', 'utf8')) ?? '');
   return {
     instance: randomUUID(),
     name: environment('LEASEHOLD_OWNER') ?? pod ?? host,
@@ -104,10 +122,12 @@ function readProcess(): OwnerIdentity {
     bootId: firstLine('/proc/sys/kernel/random/boot_id'),
     pidNamespace: attempt(() => readlinkSync('/proc/self/ns/pid')),
     startTicks: startTicks(),
-    container: containerId(),
+    container: place.container,
     pod,
     podNamespace: environment('POD_NAMESPACE'),
     node: environment('NODE_NAME'),
+    unit: place.unit,
+    invocation: place.unit === undefined ? undefined : environment('INVOCATION_ID'),
   };
 }
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { LeaseManager, MemoryLeaseStore, systemClock } from '@leasehold/core';
 import { describe, expect, test } from 'vitest';
-import { ownerIdentity, ownerLine } from '../src/owner.ts';
+import { ownerIdentity, ownerLine, placeOf } from '../src/owner.ts';
 
 describe('the identity of this process', () => {
   test('is read once and is the same for all managers, but for what each was told', () => {
@@ -54,6 +54,30 @@ describe('the identity of this process', () => {
     expect(Math.abs((info?.acquiredAt.getTime() ?? 0) - Date.now())).toBeLessThan(1000);
     await lease.release();
     expect(await manager.inspect('r')).toMatchObject({ state: 'free', owner: '', identity: null, remainingMs: 0 });
+  });
+});
+
+describe('where a process runs', () => {
+  const outer = '4'.repeat(64);
+  const inner = 'ab'.repeat(32);
+  test.each([
+    ['a service', '0::/system.slice/reports.service\n', { unit: 'reports.service' }],
+    ['a service that makes groups of its own', '0::/system.slice/a.service/worker-1.scope\n', { unit: 'a.service' }],
+    ['a template', '0::/system.slice/system-web.slice/web@3.service\n', { unit: 'web@3.service' }],
+    [
+      'a service beside old hierarchies',
+      '8:pids:/x\n1:name=systemd:/system.slice/b.service\n0::/\n',
+      { unit: 'b.service' },
+    ],
+    ['a login', '0::/user.slice/user-0.slice/session-4.scope\n', { unit: 'session-4.scope' }],
+    ['a unit of a user', '0::/user.slice/user-7.slice/user@7.service/app.slice/c.service\n', {}],
+    ['a container', `0::/system.slice/docker-${inner}.scope\n`, { container: 'abababababab' }],
+    ['a container in a container', `9:pids:/docker/${outer}/kubepods/pod1/${inner}\n`, { container: 'abababababab' }],
+    ['a group of its own view', '0::/\n', {}],
+    ['no such file', '', {}],
+    ['a hostile name', '0::/--kill.service\n', {}],
+  ])('is told by its cgroups: %s', (_, cgroups, place) => {
+    expect(placeOf(cgroups)).toEqual(place);
   });
 });
 
