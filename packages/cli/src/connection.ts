@@ -1,6 +1,8 @@
-import { readFileSync } from 'node:fs';
+import { accessSync, constants } from 'node:fs';
+import { resolve } from 'node:path';
 import type { LeaseManager, LeaseManagerOptions } from '@leasehold/core';
-import type { RedisSource } from '@leasehold/core/redis';
+import type { NodeSettings, RedisSettings, TlsSettings } from './config/settings.ts';
+import { serverOfUrl } from './config/redis-url.ts';
 import { CliError, EXIT } from './exit.ts';
 
 /** As redis-cli has them. */
@@ -10,19 +12,23 @@ export interface ConnectionFlags {
   readonly config?: string | undefined;
   readonly tls?: boolean | undefined;
   readonly cacert?: string | undefined;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+  readonly sni?: string | undefined;
+  readonly cluster?: boolean | undefined;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** What a config file says about its store. */
 export interface ConfiguredStore {
-  readonly url: string;
+  readonly redis: RedisSettings;
   readonly prefix?: string | undefined;
 }
 
 /** Whom a command talks to. */
 export interface Target {
-  readonly source: RedisSource;
+  readonly redis: RedisSettings;
   readonly prefix: string;
   /** `redis://cache-3:6379/0`, never with a password. */
   readonly address: string;
@@ -46,14 +52,11 @@ export async function findTarget(
 ): Promise<Target> {
   const configured = flags.config === undefined ? undefined : await readConfig(flags.config);
   const [given, origin] = chosen(flags, env, configured);
-  const url = checkedUrl(given, origin);
-  if (flags.tls === true || flags.cacert !== undefined) url.protocol = 'rediss:';
-  // As redis-cli does, so that the password need not be where `ps` shows it.
-  if (url.password === '' && env['REDISCLI_AUTH']) url.password = encodeURIComponent(env['REDISCLI_AUTH']);
+  const redis = withFlags(typeof given === 'string' ? checkedUrl(given, origin).href : given, flags, env);
   return {
-    source: flags.cacert === undefined ? url.href : withCertificate(url, flags.cacert),
+    redis,
     prefix: flags.prefix ?? configured?.prefix ?? DEFAULT_PREFIX,
-    address: addressOf(url),
+    address: addressOf(redis),
     origin,
   };
 }
@@ -62,9 +65,9 @@ function chosen(
   flags: ConnectionFlags,
   env: Environment,
   configured: ConfiguredStore | undefined,
-): readonly [url: string, origin: string | undefined] {
+): readonly [redis: RedisSettings, origin: string | undefined] {
   if (flags.url !== undefined) return [flags.url, undefined];
-  if (configured !== undefined) return [configured.url, flags.config];
+  if (configured !== undefined) return [configured.redis, flags.config];
   for (const name of ['LEASEHOLD_REDIS_URL', 'REDIS_URL']) {
     const url = env[name];
     if (url !== undefined && url !== '') return [url, name];
@@ -81,39 +84,71 @@ function checkedUrl(given: string, origin: string | undefined): URL {
   );
 }
 
+/** What the flags make of an address that came from wherever. */
+function withFlags(given: RedisSettings, flags: ConnectionFlags, env: Environment): RedisSettings {
+  // As redis-cli does, so that the password need not be where `ps` shows it.
+  const password = env['REDISCLI_AUTH'] || undefined;
+  const { tls, cacert, cert, key, sni, cluster } = flags;
+  const files = [cacert, cert, key, sni].some((flag) => flag !== undefined);
+  if (typeof given === 'string') {
+    const url = new URL(given);
+    if (tls === true || files) url.protocol = 'rediss:';
+    if (url.password === '' && password !== undefined) url.password = encodeURIComponent(password);
+    if (!files && cluster !== true) return url.href;
+    if (!/^\d{0,9}$/.test(databaseOf(url))) {
+      throw new CliError(EXIT.usage, 'the database in the address must be a whole number');
+    }
+    return withFlags(serverOfUrl(url), flags, {});
+  }
+  const wanted = files || tls === true ? tlsOf(given.tls, flags) : given.tls;
+  const its = { ...given, password: given.password ?? password, tls: wanted };
+  if (cluster !== true || its.kind === 'cluster') return its;
+  if (its.kind === 'sentinel') throw new CliError(EXIT.usage, '--cluster does not go with the sentinels of the config');
+  const { host, port, username, db } = its;
+  if (db !== 0) throw new CliError(EXIT.usage, `--cluster does not go with database ${db}: a Cluster has 0 alone`);
+  return { kind: 'cluster', nodes: [{ host, port }], username, password: its.password, tls: wanted };
+}
+
+function tlsOf(configured: TlsSettings | undefined, { cacert, cert, key, sni }: ConnectionFlags): TlsSettings {
+  if ((cert === undefined) !== (key === undefined)) {
+    throw new CliError(EXIT.usage, `${cert === undefined ? '--key needs --cert' : '--cert needs --key'} beside it`);
+  }
+  return {
+    ca: fileOf('--cacert', cacert) ?? configured?.ca,
+    cert: fileOf('--cert', cert) ?? configured?.cert,
+    key: fileOf('--key', key) ?? configured?.key,
+    servername: sni ?? configured?.servername,
+  };
+}
+
+function fileOf(flag: string, path: string | undefined): string | undefined {
+  if (path === undefined) return undefined;
+  try {
+    accessSync(path, constants.R_OK);
+  } catch (error) {
+    throw new CliError(EXIT.usage, `${flag} ${path} cannot be read: ${(error as Error).message}`);
+  }
+  return resolve(path);
+}
+
 function databaseOf(url: URL): string {
   return url.searchParams.get('db') ?? (url.pathname.slice(1) || '0');
 }
 
 /** For people: never with a password. */
-export function addressOf(url: URL): string {
-  return `${url.protocol}//${url.hostname || '127.0.0.1'}:${url.port || '6379'}/${databaseOf(url)}`;
+export function addressOf(redis: RedisSettings): string {
+  if (typeof redis === 'string') {
+    const url = new URL(redis);
+    return `${url.protocol}//${url.hostname || '127.0.0.1'}:${url.port || '6379'}/${databaseOf(url)}`;
+  }
+  const tls = redis.tls === undefined ? '' : 's';
+  if (redis.kind === 'server') return `redis${tls}://${hostOf(redis)}/${redis.db}`;
+  const nodes = redis.nodes.map(hostOf).join(',');
+  return redis.kind === 'cluster' ? `redis${tls} cluster ${nodes}` : `redis${tls} ${redis.name} by sentinel ${nodes}`;
 }
 
-/** ioredis options: a certificate does not fit in an address. */
-function withCertificate(url: URL, path: string): RedisSource {
-  const db = databaseOf(url);
-  if (!/^\d{1,9}$/.test(db)) throw new CliError(EXIT.usage, 'the database in the address must be a whole number');
-  let ca: Buffer;
-  try {
-    ca = readFileSync(path);
-  } catch (error) {
-    throw new CliError(EXIT.usage, `--cacert ${path} cannot be read: ${(error as Error).message}`);
-  }
-  const { host, port, username, password } = {
-    host: url.hostname.replace(/^\[(.*)\]$/, '$1') || '127.0.0.1',
-    port: Number(url.port || '6379'),
-    username: decodeURIComponent(url.username),
-    password: decodeURIComponent(url.password),
-  };
-  return {
-    host,
-    port,
-    db: Number(db),
-    tls: { ca },
-    ...(username !== '' && { username }),
-    ...(password !== '' && { password }),
-  };
+function hostOf({ host, port }: NodeSettings): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 /** One line for people: whom we talk to, in which namespace, and who said so. */
@@ -126,12 +161,13 @@ export async function openManager(
   target: Target,
   options: Omit<LeaseManagerOptions, 'store'> = {},
 ): Promise<LeaseManager> {
-  const [{ LeaseManager }, { redisStore }] = await Promise.all([
+  const [{ LeaseManager }, { redisStore }, { sourceOf }] = await Promise.all([
     import('@leasehold/core'),
     import('@leasehold/core/redis'),
+    import('./redis.ts'),
   ]);
   return new LeaseManager({
     ...options,
-    store: redisStore(target.source, { prefix: target.prefix, connectTimeout: CONNECT_TIMEOUT }),
+    store: redisStore(sourceOf(target.redis), { prefix: target.prefix, connectTimeout: CONNECT_TIMEOUT }),
   });
 }

@@ -17,5 +17,11 @@ export async function readConfig(
 export async function storeOfConfig(file: string, env: Environment): Promise<ConfiguredStore> {
   const { config } = await readConfig(file, env);
   const { redis, prefix } = config.settings.store;
-  return { url: redis, prefix };
+  const [{ problemsOfRedis }, { ConfigFileError }] = await Promise.all([
+    import('../config/tls-files.ts'),
+    import('../config/problem.ts'),
+  ]);
+  const problems = problemsOfRedis(redis, ['store', 'redis'], config.source);
+  if (problems.length > 0) throw new ConfigFileError(problems);
+  return { redis, prefix };
 }

@@ -29,7 +29,11 @@ export function withConnectionFlags(command: Command): Command {
     .addOption(new Option('--tls', 'as rediss:// does').helpGroup(CONNECTION))
     .addOption(
       new Option('--cacert <file>', 'the authority to trust (PEM); password from REDISCLI_AUTH').helpGroup(CONNECTION),
-    );
+    )
+    .addOption(new Option('--cert <file>', 'our own certificate (PEM), with --key').helpGroup(CONNECTION))
+    .addOption(new Option('--key <file>', 'its key (PEM)').helpGroup(CONNECTION))
+    .addOption(new Option('--sni <name>', 'the name that the server’s certificate has').helpGroup(CONNECTION))
+    .addOption(new Option('--cluster', 'the address is that of a node of a Redis Cluster').helpGroup(CONNECTION));
 }
 
 /** For `Option.argParser`: a duration as the library reads it, kept as text. */

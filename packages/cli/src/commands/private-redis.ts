@@ -6,8 +6,9 @@ import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Redis } from 'ioredis';
+import type { RedisSettings } from '../config/settings.ts';
 import { CliError, EXIT } from '../exit.ts';
+import { clientOf } from '../redis.ts';
 
 const PROGRAM = 'redis-server';
 const START_WITHIN_MS = 10_000;
@@ -83,13 +84,10 @@ export class PrivateRedis implements AsyncDisposable {
 }
 
 /** Whether a Redis answers there, were it with an error: then it is there, and what is wrong is not that it is missing. */
-export async function isReachable(url: string): Promise<boolean> {
-  const client = new Redis(url, {
-    lazyConnect: true,
-    retryStrategy: () => null,
-    maxRetriesPerRequest: 0,
-    connectTimeout: CONNECT_TIMEOUT_MS,
-    commandTimeout: CONNECT_TIMEOUT_MS,
+export async function isReachable(redis: RedisSettings): Promise<boolean> {
+  const client = clientOf(redis, {
+    calls: { maxRetriesPerRequest: 0, connectTimeout: CONNECT_TIMEOUT_MS, commandTimeout: CONNECT_TIMEOUT_MS },
+    isPatient: false,
   });
   client.on('error', () => {});
   try {

@@ -23,7 +23,7 @@ export async function devConfig(config: LoadedConfig, { env }: Io, log: Logger):
     throw new CliError(EXIT.usage, '--dev may run on leases that no other process sees, and NODE_ENV is production');
   }
   const { redis } = config.settings.store;
-  const address = addressOf(new URL(redis));
+  const address = addressOf(redis);
   if (await isReachable(redis)) return { config, [Symbol.asyncDispose]: async () => {} };
   const server = await PrivateRedis.start(env);
   if (server !== undefined) {
@@ -53,7 +53,7 @@ function moved(config: LoadedConfig, to: string): LoadedConfig {
   const job = (its: JobSettings): JobSettings =>
     its.kind === 'queue' && its.connection === from ? { ...its, connection: to } : its;
   const fence = (its: FenceSettings): FenceSettings =>
-    its.kind === 'redis' && its.url === from ? { ...its, url: to } : its;
+    its.kind === 'redis' && its.redis === from ? { ...its, redis: to } : its;
   return {
     ...config,
     settings: {

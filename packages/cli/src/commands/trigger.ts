@@ -63,7 +63,7 @@ async function add(job: QueueJobSettings, flags: TriggerFlags, session: Session,
   const { queue, name } = job;
   const { data: { value: data } = { value: null }, jobId } = flags;
   checkResource(job, data, jobId);
-  const address = addressOf(new URL(job.connection));
+  const address = addressOf(job.connection);
   output.note(`${address} · prefix ${job.prefix} · queue ${queue}`, 'quiet');
   const added = await addTo(job, address, data, jobId);
   if (added === undefined) {
@@ -88,11 +88,12 @@ async function addTo(
   data: unknown,
   jobId: string | undefined,
 ): Promise<Job | undefined> {
-  const { Queue } = await import('bullmq');
+  const [{ Queue }, { queueConnectionOf }] = await Promise.all([import('bullmq'), import('../redis.ts')]);
+  // Somebody waits for the answer.
+  const its = queueConnectionOf(connection, { calls: { connectTimeout: CONNECT_TIMEOUT_MS }, isPatient: false });
   const queue = new Queue(queueName, {
     prefix,
-    // Somebody waits for the answer.
-    connection: { url: connection, connectTimeout: CONNECT_TIMEOUT_MS, retryStrategy: () => null },
+    connection: its.connection,
   });
   const trouble = new Promise<never>((_resolve, reject) => {
     queue.on('error', (error) => reject(unreachable(address, error)));
@@ -112,6 +113,7 @@ async function addTo(
     throw error;
   } finally {
     await queue.close().catch(() => {});
+    await its.close();
   }
 }
 

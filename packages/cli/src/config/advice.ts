@@ -4,6 +4,7 @@ import type { LoadedConfig } from './load.ts';
 import type { Problem } from './problem.ts';
 import type { CronJobSettings, QueueJobSettings, JobSettings, Settings } from './settings.ts';
 import { sorted, type Source } from './source.ts';
+import { problemsOfTls } from './tls-files.ts';
 
 /** When a cron job runs. */
 export interface JobSchedule {
@@ -35,6 +36,7 @@ export function checkConfig(
     else if (job.kind === 'interval') warnOfTtl(job, job.everyMs, source, warnings);
     else warnOfResource(job, source, warnings);
   }
+  warnings.push(...problemsOfTls(settings, source));
   warnOfQueues(settings, source, warnings);
   warnOfFences(settings, source, warnings);
   return { warnings: sorted(warnings), schedules };

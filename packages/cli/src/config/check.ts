@@ -4,9 +4,10 @@ import { cronJob, intervalJob, queueJob } from './job-schema.ts';
 import { Judge } from './judge.ts';
 import { nearest } from './nearest.ts';
 import { shorten, type Path, type Problem } from './problem.ts';
+import { redisOf } from './redis.ts';
 import { cronSettings, intervalSettings, queueSettings, type Context } from './rules.ts';
 import { FENCE_NAME, JOB_NAME, outerSchema, postgresFence, redisFence } from './schema.ts';
-import type { FenceSettings, JobSettings, Settings, StoreSettings } from './settings.ts';
+import type { FenceSettings, JobSettings, RedisSettings, Settings, StoreSettings } from './settings.ts';
 import type { Source } from './source.ts';
 import { checkTiming } from './timing.ts';
 
@@ -17,13 +18,13 @@ interface Checked {
 }
 
 /** Checks a config as a whole: everything that is wrong with it, or settings. */
-export function check(raw: unknown, source: Source, unset: ReadonlySet<string>): Checked {
+export function check(raw: unknown, source: Source, unset: ReadonlySet<string>, folder: string): Checked {
   const judge = new Judge(source, unset);
-  const settings = settingsOf(raw, judge);
+  const settings = settingsOf(raw, judge, folder);
   return { settings: judge.problems.length > 0 ? undefined : settings, problems: judge.problems };
 }
 
-function settingsOf(raw: unknown, judge: Judge): Settings | undefined {
+function settingsOf(raw: unknown, judge: Judge, folder: string): Settings | undefined {
   if (!isMap(raw)) {
     const what = raw === null || raw === undefined ? 'is empty' : `is ${judge.shown([], raw)}`;
     judge.add([], what, 'begin with version: 1, store: { redis: … } and jobs: { … }');
@@ -34,18 +35,24 @@ function settingsOf(raw: unknown, judge: Judge): Settings | undefined {
   const fences = new Map<string, FenceSettings>();
   const fenceNames = Object.keys(part('fences') ?? {});
   for (const [name, value] of Object.entries(part('fences') ?? {})) {
-    const fence = fenceOf(judge, name, value);
+    const fence = fenceOf(judge, name, value, folder);
     if (fence !== undefined) fences.set(name, fence);
   }
   // What is wrong in the defaults is said once, not for each job.
-  const { defaults = {}, store } = outer ?? {};
+  const { defaults = {} } = outer ?? {};
+  const redis = redisOf(
+    judge,
+    ['store', 'redis'],
+    (part('store') as Partial<Record<string, unknown>>)?.['redis'],
+    folder,
+  );
   const timing = checkTiming(judge, raw);
-  const context: Context = { judge, defaults, timing, fences: fenceNames, redis: store?.redis ?? '' };
+  const context: Context = { judge, defaults, timing, fences: fenceNames, redis, folder };
   const jobs = Object.entries(part('jobs') ?? {}).map(([name, value]) => jobOf(context, name, value));
   if (isMap(raw['jobs']) && jobs.length === 0) judge.add(['jobs'], 'has no job');
-  if (outer === undefined || jobs.includes(undefined)) return undefined;
+  if (outer === undefined || redis === undefined || jobs.includes(undefined)) return undefined;
   return {
-    store: storeSettings(outer.store),
+    store: storeSettings(outer.store, redis),
     fences,
     server: outer.server,
     shutdown: { graceMs: outer.shutdown?.grace ?? 10_000 },
@@ -53,12 +60,12 @@ function settingsOf(raw: unknown, judge: Judge): Settings | undefined {
   };
 }
 
-function storeSettings(store: z.output<typeof outerSchema>['store']): StoreSettings {
-  const { redis, prefix = 'leasehold', connectTimeout = 5000, history = 'exceptions', quarantine = false } = store;
+function storeSettings(store: z.output<typeof outerSchema>['store'], redis: RedisSettings): StoreSettings {
+  const { prefix = 'leasehold', connectTimeout = 5000, history = 'exceptions', quarantine = false } = store;
   return { redis, prefix, connectTimeoutMs: connectTimeout, history, quarantine };
 }
 
-function fenceOf(judge: Judge, name: string, value: unknown): FenceSettings | undefined {
+function fenceOf(judge: Judge, name: string, value: unknown, folder: string): FenceSettings | undefined {
   const path = ['fences', name];
   if (!FENCE_NAME.test(name)) {
     const rule = 'must be 1 to 64 of A-Z a-z 0-9 _ -, beginning with a letter';
@@ -66,8 +73,9 @@ function fenceOf(judge: Judge, name: string, value: unknown): FenceSettings | un
   }
   const kind = kindOf(judge, path, value, ['postgres', 'redis'], 'does not say where the data is');
   if (kind === 'redis') {
+    const redis = redisOf(judge, [...path, 'redis'], (value as { readonly redis: unknown }).redis, folder);
     const fence = judge.parse(redisFence, value, path);
-    return fence && { kind, url: fence.redis, timeoutMs: fence.timeout };
+    return fence && redis !== undefined ? { kind, redis, timeoutMs: fence.timeout } : undefined;
   }
   const fence = kind && judge.parse(postgresFence, value, path);
   if (fence === undefined) return undefined;
@@ -105,8 +113,10 @@ function jobOf(context: Context, name: string, value: unknown): JobSettings | un
       return job && cronSettings(context, name, job);
     }
     case 'queue': {
+      const { connection } = value as { readonly connection?: unknown };
+      const own = redisOf(judge, [...path, 'connection'], connection, context.folder);
       const job = judge.parse(queueJob, value, path, others);
-      return job && queueSettings(context, name, job);
+      return job && queueSettings(context, name, job, job.connection === undefined ? context.redis : own);
     }
     case 'every': {
       const job = judge.parse(intervalJob, value, path, others);

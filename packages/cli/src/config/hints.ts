@@ -27,6 +27,11 @@ export function hintFor(key: string, known: readonly string[], below: ReadonlyMa
   if (key === '<<') return 'merge keys are not read; use defaults, or an alias for the whole value';
   if (key === 'url') return 'the address is written as redis or postgres';
   if (known.includes('handler') && Object.hasOwn(OF_JOBS, key)) return OF_JOBS[key] as string;
+  if (key === 'rejectUnauthorized')
+    return 'certificates are always checked; name the authority in ca, or the name in servername';
+  if (key === 'tls' && known.includes('history')) return 'it belongs into redis: { url: …, tls: { … } }';
+  if (['sentinels', 'cluster'].includes(key) && known.includes('history'))
+    return `it belongs into redis: { ${key}: [ … ] }`;
   // Among these are those of a lease that is not that of `defaults`.
   if (OF_ALL.has(key) && known.includes('ttl'))
     return `all jobs have one: write it as defaults: { lease: { ${key}: … } }`;

@@ -1,19 +1,19 @@
 import { z } from 'zod';
 
 import { Fault, field, optional, required } from './field.ts';
+import { redis } from './redis-schema.ts';
 import { parseTemplate, type ResourceTemplate } from './template.ts';
 import {
   choice,
   cronExpression,
   duration,
-  flag,
   fenceReference,
-  number,
+  flag,
   handler,
+  number,
   oneOf,
   queueName,
   queuePrefix,
-  redisUrl,
   faultOfResource,
   resource,
   secondsMeant,
@@ -58,6 +58,7 @@ const aboutTicks = {
   retry:
     'How often a tick may be run again whose run died, lost its lease, was cancelled or failed, within `startingDeadline`: at least once instead of at most once. 0 to 100.',
 };
+
 /** Of the one manager that all jobs share, so no job has its own. Ranges and rules are core's: `checkTiming`. */
 const timing = {
   refreshRatio: optional(number(), {
@@ -78,7 +79,6 @@ const timing = {
   }),
 };
 
-
 export const defaultsSchema = z.strictObject({
   timezone: optional(ofEveryTick.timezone, {
     about: 'The time zone of schedules.',
@@ -93,8 +93,8 @@ export const defaultsSchema = z.strictObject({
     z.strictObject({
       ttl: optional(ttl(), { about: aboutTtl, default: '30s', examples: ['10s'] }),
       maxHold: optional(maxHold, { about: aboutMaxHold, otherwise: 'none', examples: ['2h'] }),
-      ...timing,
       activate: optional(oneOf('before', 'on-write'), { about: aboutActivate, default: 'before' }),
+      ...timing,
     }),
     { about: 'Of the leases of all jobs.' },
   ),
@@ -137,9 +137,9 @@ const manual = optional(oneOf('lease', 'reject', 'bypass'), {
     'What a run that somebody asks for does. `lease`: it takes the lease, and is refused while another run has it. `reject`: it is always refused. `bypass`: it runs without a lease, beside whatever runs.',
   default: 'lease',
 });
+
 // Left out of the options of `leasedCron`: `name`, which is the key; `logger` and `unref`, which are the command's; `noOverlap`, which is
 // `overlap: skip`; and `distributedLease`, which is `lease.ttl`.
-
 export const cronJob = z
   .strictObject({
     cron: required(cronExpression(), {
@@ -167,6 +167,7 @@ export const cronJob = z
           'Runs begin up to so much later than their tick, at random, with the lease held. At most `startingDeadline`.',
         default: '0s',
       },
+    ),
     maxExecutions: optional(whole(1), {
       about:
         'After so many ticks of this process it schedules the job no more, also if they ran elsewhere. Other processes, and this one once it is started again, count for themselves.',
@@ -180,7 +181,6 @@ export const cronJob = z
       },
     ),
     suppressMissedWarning: optional(flag(), { about: 'Missed ticks are not logged.', default: false }),
-    ),
     manual,
     lease: optional(leaseSchema, { about: 'The lease that runs are under.' }),
   })
@@ -200,6 +200,7 @@ export const intervalJob = z
     lease: optional(leaseSchema, { about: 'The lease that runs are under.' }),
   })
   .meta({ title: 'An interval job', description: 'Runs again and again, in one of all processes at a time.' });
+
 const keep = z.strictObject({
   count: optional(whole(0), { about: 'At most so many.', otherwise: 'no limit' }),
   age: optional(
@@ -207,7 +208,6 @@ const keep = z.strictObject({
     { about: 'At most so long, in whole seconds.', otherwise: 'no limit' },
   ),
 });
-
 
 /** A name with places for what a job carries. */
 function template() {
@@ -223,10 +223,10 @@ function template() {
     });
   });
 }
+
 // Left out of the options of `LeasedWorker`: `lease.manager` and `autorun`, which are the command's; `lease.grace`, which is `shutdown.grace`;
 // `skipLockRenewal`, `skipStalledCheck` and `lockRenewTime`, with which jobs are taken from a worker that does them; `useWorkerThreads`, which is
 // `isolate`; `backoffStrategy` and `telemetry`, which are code; and what only tunes how BullMQ waits (`drainDelay`, `runRetryDelay`).
-
 export const queueJob = z
   .strictObject({
     queue: required(queueName(), {
@@ -238,7 +238,7 @@ export const queueJob = z
       about: 'How many jobs run at a time in one process. 1 to 10000.',
       default: 1,
     }),
-    connection: optional(redisUrl(), { about: 'The Redis of the queue.', otherwise: '`store.redis`' }),
+    connection: optional(redis(), { about: 'The Redis of the queue, as in `store`.', otherwise: '`store.redis`' }),
     prefix: optional(queuePrefix(), { about: "BullMQ's prefix of the queue.", default: 'bull' }),
     limiter: optional(
       z.strictObject({
@@ -253,6 +253,7 @@ export const queueJob = z
     lockDuration: optional(
       duration((ms) => ms >= 1000 && ms < 2 ** 31, 'must be 1 s to 24 d'),
       { about: "How long BullMQ's own lock of a job lasts without being renewed.", default: '30s' },
+    ),
     stalledInterval: optional(
       duration((ms) => ms >= 1 && ms < 2 ** 31, 'must be 1 ms to 24 d'),
       { about: 'How often BullMQ looks for jobs whose process is gone.', default: '30s' },
@@ -263,7 +264,6 @@ export const queueJob = z
     }),
     removeOnComplete: optional(keep, { about: 'Which completed jobs BullMQ keeps.', otherwise: 'all' }),
     removeOnFail: optional(keep, { about: 'Which failed jobs BullMQ keeps.', otherwise: 'all' }),
-    ),
     lease: required(
       z.strictObject({
         resource: required(template(), {

@@ -4,13 +4,17 @@ import { configSchema } from './schema.ts';
 
 /** The schema of a config as JSON Schema (draft 2020-12), for editors: `schema.json` of this package. */
 export function configJsonSchema(): Readonly<Record<string, unknown>> {
-  const { $schema, ...schema } = z.toJSONSchema(configSchema, {
+  return { $schema: 'https://json-schema.org/draft/2020-12/schema', ...ordered(schemaOf(configSchema)) };
+}
+
+function schemaOf(its: z.ZodType): Json {
+  const { $schema: _, ...schema } = z.toJSONSchema(its, {
     io: 'input',
     target: 'draft-2020-12',
     unrepresentable: 'any',
     override: ({ zodSchema, jsonSchema }) => describe(zodSchema as unknown as z.ZodType, jsonSchema as Json),
   });
-  return { $schema, ...ordered(schema) };
+  return schema;
 }
 
 type Json = Record<string, unknown>;
@@ -19,6 +23,11 @@ type Json = Record<string, unknown>;
 function describe(schema: z.ZodType, json: Json): void {
   const meta = schema.meta() ?? {};
   Object.assign(json, meta['json']);
+  if (Array.isArray(meta['jsonForms'])) {
+    const { type, pattern } = json;
+    for (const key of ['type', 'pattern', 'jsonForms']) delete json[key];
+    json['anyOf'] = [{ type, pattern }, ...meta['jsonForms'].map((form) => schemaOf(form as z.ZodType))];
+  }
   for (const key of ['json', 'jsonDefault', 'jsonRequired']) delete json[key];
   if ('jsonDefault' in meta) json['default'] = meta['jsonDefault'];
   if (meta['examples'] !== undefined) json['examples'] = meta['examples'];

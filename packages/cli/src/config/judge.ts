@@ -47,6 +47,11 @@ export class Judge {
     return this.#source.written(path) !== undefined;
   }
 
+  /** Whether it stands in a file of text, as it is. */
+  isLiteral(path: Path): boolean {
+    return !this.isHidden(path) && this.#source.problem(path, '').line !== undefined;
+  }
+
   #hasUnset(path: Path): boolean {
     const start = pathText(path);
     return [...this.#unset].some((at) => at === start || at.startsWith(`${start}.`) || at.startsWith(`${start}[`));

@@ -86,7 +86,7 @@ function finished(raw: Raw, source: Source, env: Environment, folder: string): L
   if (raw.value === undefined && raw.problems.length > 0) throw new ConfigFileError(sorted(raw.problems));
   const { value, problems: ofEnv, unset } = interpolate(raw.value, env, source);
   const unknown = new Set([...unset, ...(raw.unread ?? [])]);
-  const { settings, problems } = check(value, source, unknown);
+  const { settings, problems } = check(value, source, unknown, resolve(folder));
   const all = [...raw.problems, ...ofEnv, ...problems];
   if (settings === undefined || all.length > 0) throw new ConfigFileError(sorted(all));
   return { settings, folder, source };

@@ -12,6 +12,7 @@ import type {
   KeepSettings,
   LeaseSettings,
   QueueJobSettings,
+  RedisSettings,
   TimingSettings,
 } from './settings.ts';
 import { hasBraces } from './template.ts';
@@ -26,7 +27,9 @@ export interface Context {
   readonly timing: TimingSettings;
   /** Names of all fences, of those with a fault too. */
   readonly fences: readonly string[];
-  readonly redis: string;
+  /** Undefined: something is wrong with it. */
+  readonly redis: RedisSettings | undefined;
+  readonly folder: string;
 }
 
 /** Timers of processes differ by so much at most, for a long interval; a short one has a tenth. */
@@ -113,12 +116,21 @@ export function intervalSettings(context: Context, name: string, job: Given<type
 }
 
 /** The rules of a worker's `lease`. */
-export function queueSettings(context: Context, name: string, job: Given<typeof queueJob>): QueueJobSettings {
+export function queueSettings(
+  context: Context,
+  name: string,
+  job: Given<typeof queueJob>,
+  connection: RedisSettings = '',
+): QueueJobSettings {
   const { judge } = context;
   const path = ['jobs', name];
   const { queue, handler, isolate = 'none', prefix = 'bull', connection = context.redis, concurrency = 1 } = job;
   const { limiter, lockDuration: lockDurationMs, lease } = job;
   const { resource, scope = 'job', whenBusy, whenLost = 'requeue', abandonAfter = Infinity } = lease;
+  if (typeof connection !== 'string' && connection.kind === 'cluster' && !/\{[^}]+\}/.test(`${prefix}:${queue}`)) {
+    const rule = 'has no braces, without which the keys of a queue are on several nodes of the Cluster';
+    judge.add([...path, 'prefix'], rule, "write prefix: '{bull}', here and where jobs are added");
+  }
   if (scope === 'worker') {
     if (resource.fields.length > 0) {
       const rule = 'names a field of the job, but with scope: worker one lease covers all jobs';

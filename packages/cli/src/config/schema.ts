@@ -2,7 +2,8 @@ import { z } from 'zod';
 
 import { field, Fault, optional, required } from './field.ts';
 import { cronJob, defaultsSchema, intervalJob, queueJob } from './job-schema.ts';
-import { duration, flag, listen, oneOf, postgresUrl, prefix, redisUrl, schemaName } from './values.ts';
+import { redis } from './redis-schema.ts';
+import { duration, flag, listen, oneOf, postgresUrl, prefix, schemaName } from './values.ts';
 
 // The rule of the fences.
 const fenceTimeout = duration((ms) => ms >= 1 && ms < 2 ** 31 - 2000, 'must be 1 ms to 24 d');
@@ -32,7 +33,10 @@ export const postgresFence = z
 
 export const redisFence = z
   .strictObject({
-    redis: required(redisUrl(), { about: 'The Redis that the data is in.', examples: ['${DATA_REDIS_URL}'] }),
+    redis: required(redis(), {
+      about: 'The Redis that the data is in, as in `store`.',
+      examples: ['${DATA_REDIS_URL}'],
+    }),
     timeout: optional(fenceTimeout, { about: 'Within which every call settles.', default: '5s' }),
   })
   .meta({ title: 'A fence in Redis', description: 'Refuses late writes to a Redis.' });
@@ -50,8 +54,9 @@ const sections = {
   version: required(version, { about: 'Of this format: 1.' }),
   store: required(
     z.strictObject({
-      redis: required(redisUrl(), {
-        about: 'The Redis that leases are in, 7.0 or later, or a Valkey 7.2 or later. `rediss://` for TLS.',
+      redis: required(redis(), {
+        about:
+          'The Redis that leases are in, 7.0 or later, or a Valkey 7.2 or later: a URL (`rediss://` for TLS), or a map with certificates, sentinels or the nodes of a Cluster.',
         examples: ['${REDIS_URL:-redis://127.0.0.1:6379}'],
       }),
       prefix: optional(prefix(), {

@@ -14,18 +14,62 @@ export interface Settings {
   readonly jobs: readonly JobSettings[];
 }
 
+/** Which Redis: a URL, or what does not fit in one. Plain data, so that another thread or process can be told. */
+export type RedisSettings = string | RedisServerSettings | RedisSentinelSettings | RedisClusterSettings;
+
+export interface NodeSettings {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Each a path from the root, or a text in PEM. */
+export interface TlsSettings {
+  readonly ca: string | undefined;
+  readonly cert: string | undefined;
+  readonly key: string | undefined;
+  readonly servername: string | undefined;
+}
+
+interface AccessSettings {
+  readonly username: string | undefined;
+  readonly password: string | undefined;
+  /** Undefined: none is spoken. */
+  readonly tls: TlsSettings | undefined;
+}
+
+export interface RedisServerSettings extends NodeSettings, AccessSettings {
+  readonly kind: 'server';
+  readonly db: number;
+}
+
+export interface RedisSentinelSettings extends AccessSettings {
+  readonly kind: 'sentinel';
+  /** The sentinels. */
+  readonly nodes: readonly NodeSettings[];
+  readonly name: string;
+  readonly db: number;
+  readonly sentinelUsername: string | undefined;
+  readonly sentinelPassword: string | undefined;
+  readonly sentinelTls: boolean;
+}
+
+export interface RedisClusterSettings extends AccessSettings {
+  readonly kind: 'cluster';
+  readonly nodes: readonly NodeSettings[];
+}
+
 export interface StoreSettings {
-  readonly redis: string;
+  readonly redis: RedisSettings;
   readonly prefix: string;
   readonly connectTimeoutMs: number;
   readonly history: 'exceptions' | 'all';
   readonly quarantine: boolean;
 }
 
-/** Numbers that are undefined are the defaults of the fence. */
 /** Of the manager of all jobs. What is left out is as core has it. */
 export type TimingSettings = Omit<LeaseTimingOptions, 'ttl'>;
 
+/** Numbers that are undefined are the defaults of the fence. */
 export type FenceSettings =
   | {
       readonly kind: 'postgres';
@@ -36,7 +80,7 @@ export type FenceSettings =
       readonly lockTimeoutMs: number | undefined;
       readonly isolation: 'read committed' | 'repeatable read' | 'serializable';
     }
-  | { readonly kind: 'redis'; readonly url: string; readonly timeoutMs: number | undefined };
+  | { readonly kind: 'redis'; readonly redis: RedisSettings; readonly timeoutMs: number | undefined };
 
 export interface ListenSettings {
   /** Undefined: all addresses. */
@@ -75,12 +119,12 @@ export interface CronJobSettings extends CommonSettings {
   readonly catchUp: 'none' | 'latest';
   readonly retry: number;
   readonly maxRandomDelayMs: number;
-  readonly manual: 'lease' | 'reject' | 'bypass';
   /** Undefined: no limit. */
   readonly maxExecutions: number | undefined;
   /** Undefined: node-cron's default. */
   readonly missedExecutionToleranceMs: number | undefined;
   readonly suppressMissedWarning: boolean;
+  readonly manual: 'lease' | 'reject' | 'bypass';
   readonly lease: LeaseSettings & {
     /** Undefined with `overlap: allow`, where each tick has one of its own. */
     readonly resource: string | undefined;
@@ -96,24 +140,23 @@ export interface IntervalJobSettings extends CommonSettings {
   readonly lease: LeaseSettings & { readonly resource: string };
 }
 
-export interface QueueJobSettings extends CommonSettings {
 /** Which jobs that have ended a queue keeps. Undefined: no limit. */
 export interface KeepSettings {
   readonly count: number | undefined;
   readonly ageMs: number | undefined;
 }
 
+export interface QueueJobSettings extends CommonSettings {
   readonly kind: 'queue';
   readonly queue: string;
   /** BullMQ's prefix of keys. */
   readonly prefix: string;
   /** The Redis of the queue. */
-  readonly connection: string;
+  readonly connection: RedisSettings;
   readonly concurrency: number;
   readonly limiter: { readonly max: number; readonly durationMs: number } | undefined;
   /** Undefined: BullMQ's default. */
   readonly lockDurationMs: number | undefined;
-  readonly lease: LeaseSettings & {
   /** Undefined: BullMQ's default. */
   readonly stalledIntervalMs: number | undefined;
   /** Undefined: BullMQ's default. */
@@ -122,6 +165,7 @@ export interface KeepSettings {
   readonly removeOnComplete: KeepSettings | undefined;
   /** Undefined: all. */
   readonly removeOnFail: KeepSettings | undefined;
+  readonly lease: LeaseSettings & {
     /** Without fields for the scope `worker`. */
     readonly resource: ResourceTemplate;
     readonly scope: 'job' | 'worker';

@@ -14,7 +14,7 @@ import { nearest } from './nearest.ts';
 import type { HandlerSettings, ListenSettings } from './settings.ts';
 
 /** What may stand in a text instead of anything else. */
-const VARIABLE = '\\$\\{';
+export const VARIABLE = '\\$\\{';
 
 const UNIT: Readonly<Record<string, string>> = { milli: 'ms', ms: 'ms', s: 's', m: 'm', h: 'h', d: 'd' };
 
@@ -162,17 +162,21 @@ export function faultOfResource(name: string): Fault | undefined {
 }
 
 export function redisUrl(): z.ZodType<string, string> {
-  const json = { pattern: `^rediss?://|${VARIABLE}` };
+  return field<string, string>({ type: 'string', pattern: `^rediss?://|${VARIABLE}` }, (value) => {
+    return faultOfRedisUrl(value) ?? (value as string);
+  });
+}
+
+export function faultOfRedisUrl(value: unknown): Fault | undefined {
+  if (typeof value !== 'string') return new Fault('must be a text');
   const rule =
     'must be a URL such as redis://host:6379 or rediss://host:6379/1 (its value is not shown, it may hold a password)';
-  return text(json, (value) => {
-    if (!/^rediss?:\/\//.test(value) || !URL.canParse(value)) return new Fault(rule, { secret: true });
-    const { pathname, searchParams } = new URL(value);
-    const database = searchParams.get('db') ?? pathname.slice(1);
-    if (!/^\d{0,9}$/.test(database)) return new Fault('must have a number for its database', { secret: true });
-    if (!searchParams.get('keyPrefix')) return undefined;
-    return new Fault('must have no keyPrefix', { secret: true, remedy: 'use store.prefix' });
-  });
+  if (!/^rediss?:\/\//.test(value) || !URL.canParse(value)) return new Fault(rule, { secret: true });
+  const { pathname, searchParams } = new URL(value);
+  const database = searchParams.get('db') ?? pathname.slice(1);
+  if (!/^\d{0,9}$/.test(database)) return new Fault('must have a number for its database', { secret: true });
+  if (!searchParams.get('keyPrefix')) return undefined;
+  return new Fault('must have no keyPrefix', { secret: true, remedy: 'use store.prefix' });
 }
 
 export function postgresUrl(): z.ZodType<string, string> {

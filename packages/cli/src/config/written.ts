@@ -7,8 +7,11 @@ export interface LeaseholdConfig {
   readonly version: 1;
   /** Where leases are. */
   readonly store: {
-    /** The Redis that leases are in, 7.0 or later, or a Valkey 7.2 or later. `rediss://` for TLS. */
-    readonly redis: string;
+    /**
+     * The Redis that leases are in, 7.0 or later, or a Valkey 7.2 or later: a URL (`rediss://` for TLS), or a map with
+     * certificates, sentinels or the nodes of a Cluster.
+     */
+    readonly redis: string | WrittenRedisByUrl | WrittenRedisByHost | WrittenRedisBySentinel | WrittenRedisByCluster;
     /** The first part of every key. Applications that share a Redis have one each. @default 'leasehold' */
     readonly prefix?: string;
     /** How long calls wait for the first connection. 1 ms to 1 h. @default '5s' */
@@ -82,11 +85,6 @@ export interface LeaseholdConfig {
        * reads all happen inside the write. @default 'before'
        */
       readonly activate?: 'before' | 'on-write';
-    };
-  };
-  /** By name. A name is the same in every process and stays: the store remembers the ticks of a job by it. */
-  readonly jobs: Readonly<Record<string, WrittenCronJob | WrittenQueueJob | WrittenIntervalJob>>;
-}
       /** A lease is extended after `ttl` / `refreshRatio`. 2 to 100, advised 3 to 5. @default 3 */
       readonly refreshRatio?: number;
       /**
@@ -98,6 +96,123 @@ export interface LeaseholdConfig {
       readonly driftRate?: number;
       /** For each activation of a fence. At least 5 ms. Default: `ttl`, at most 10 s. */
       readonly activateTimeout?: Duration;
+    };
+  };
+  /** By name. A name is the same in every process and stays: the store remembers the ticks of a job by it. */
+  readonly jobs: Readonly<Record<string, WrittenCronJob | WrittenQueueJob | WrittenIntervalJob>>;
+}
+
+/** A server by its URL, with what does not fit in one. */
+export interface WrittenRedisByUrl {
+  /** As the text alone would be, with nothing after a `?`. */
+  readonly url: string;
+  /** The user of the ACL. Default: `default`. */
+  readonly username?: string;
+  /** Only from the environment. An empty one is none. Default: none. */
+  readonly password?: string;
+  /** The database. @default 0 */
+  readonly db?: number;
+  /** Speaks TLS, and always checks the certificate. `{}`: with the authorities of Node.js. Default: none. */
+  readonly tls?: {
+    /**
+     * The authority to trust: a file (PEM), relative to that of the config, or `${VAR}` with the PEM itself. Default:
+     * those of Node.js.
+     */
+    readonly ca?: string;
+    /** Our own certificate, for servers that ask for one. As `ca`. Default: none. */
+    readonly cert?: string;
+    /** The key of `cert`. As `ca`. Default: none. */
+    readonly key?: string;
+    /** The name that the certificate of the server must have (SNI). Default: the host. */
+    readonly servername?: string;
+  };
+}
+
+/** A server by its host and port. */
+export interface WrittenRedisByHost {
+  /** The host. */
+  readonly host: string;
+  /** The port. @default 6379 */
+  readonly port?: number;
+  /** The user of the ACL. Default: `default`. */
+  readonly username?: string;
+  /** Only from the environment. An empty one is none. Default: none. */
+  readonly password?: string;
+  /** The database. @default 0 */
+  readonly db?: number;
+  /** Speaks TLS, and always checks the certificate. `{}`: with the authorities of Node.js. Default: none. */
+  readonly tls?: {
+    /**
+     * The authority to trust: a file (PEM), relative to that of the config, or `${VAR}` with the PEM itself. Default:
+     * those of Node.js.
+     */
+    readonly ca?: string;
+    /** Our own certificate, for servers that ask for one. As `ca`. Default: none. */
+    readonly cert?: string;
+    /** The key of `cert`. As `ca`. Default: none. */
+    readonly key?: string;
+    /** The name that the certificate of the server must have (SNI). Default: the host. */
+    readonly servername?: string;
+  };
+}
+
+/** The primary of a group that Sentinel watches. */
+export interface WrittenRedisBySentinel {
+  /** The sentinels, as `host:port` or `{ host, port }`. */
+  readonly sentinels: readonly (string | { readonly host: string; readonly port?: number })[];
+  /** What the sentinels call the group of servers. */
+  readonly name: string;
+  /** The user of the ACL. Default: `default`. */
+  readonly username?: string;
+  /** Only from the environment. An empty one is none. Default: none. */
+  readonly password?: string;
+  /** The database. @default 0 */
+  readonly db?: number;
+  /** Speaks TLS, and always checks the certificate. `{}`: with the authorities of Node.js. Default: none. */
+  readonly tls?: {
+    /**
+     * The authority to trust: a file (PEM), relative to that of the config, or `${VAR}` with the PEM itself. Default:
+     * those of Node.js.
+     */
+    readonly ca?: string;
+    /** Our own certificate, for servers that ask for one. As `ca`. Default: none. */
+    readonly cert?: string;
+    /** The key of `cert`. As `ca`. Default: none. */
+    readonly key?: string;
+    /** The name that the certificate of the server must have (SNI). Default: the host. */
+    readonly servername?: string;
+  };
+  /** The user at the sentinels. Default: `default`. */
+  readonly sentinelUsername?: string;
+  /** Of the sentinels. Only from the environment. Default: none. */
+  readonly sentinelPassword?: string;
+  /** Whether `tls` is for the sentinels as well. Default: true if there is `tls`. */
+  readonly sentinelTls?: boolean;
+}
+
+/** A Redis Cluster. */
+export interface WrittenRedisByCluster {
+  /** Some of its nodes, as `host:port` or `{ host, port }`. The others are found through them. */
+  readonly cluster: readonly (string | { readonly host: string; readonly port?: number })[];
+  /** The user of the ACL. Default: `default`. */
+  readonly username?: string;
+  /** Only from the environment. An empty one is none. Default: none. */
+  readonly password?: string;
+  /** Speaks TLS, and always checks the certificate. `{}`: with the authorities of Node.js. Default: none. */
+  readonly tls?: {
+    /**
+     * The authority to trust: a file (PEM), relative to that of the config, or `${VAR}` with the PEM itself. Default:
+     * those of Node.js.
+     */
+    readonly ca?: string;
+    /** Our own certificate, for servers that ask for one. As `ca`. Default: none. */
+    readonly cert?: string;
+    /** The key of `cert`. As `ca`. Default: none. */
+    readonly key?: string;
+    /** The name that the certificate of the server must have (SNI). Default: the host. */
+    readonly servername?: string;
+  };
+}
 
 /** Refuses late writes to a database of PostgreSQL 13 or later. */
 export interface WrittenFenceInPostgreSQL {
@@ -120,8 +235,8 @@ export interface WrittenFenceInPostgreSQL {
 
 /** Refuses late writes to a Redis. */
 export interface WrittenFenceInRedis {
-  /** The Redis that the data is in. */
-  readonly redis: string;
+  /** The Redis that the data is in, as in `store`. */
+  readonly redis: string | WrittenRedisByUrl | WrittenRedisByHost | WrittenRedisBySentinel | WrittenRedisByCluster;
   /** Within which every call settles. @default '5s' */
   readonly timeout?: Duration;
 }
@@ -170,11 +285,6 @@ export interface WrittenCronJob {
    */
   readonly maxRandomDelay?: Duration;
   /**
-   * What a run that somebody asks for does. `lease`: it takes the lease, and is refused while another run has it.
-   * `reject`: it is always refused. `bypass`: it runs without a lease, beside whatever runs. @default 'lease'
-   */
-  readonly manual?: 'lease' | 'reject' | 'bypass';
-  /**
    * After so many ticks of this process it schedules the job no more, also if they ran elsewhere. Other processes, and
    * this one once it is started again, count for themselves. Default: none.
    */
@@ -183,6 +293,11 @@ export interface WrittenCronJob {
   readonly missedExecutionTolerance?: Duration;
   /** Missed ticks are not logged. @default false */
   readonly suppressMissedWarning?: boolean;
+  /**
+   * What a run that somebody asks for does. `lease`: it takes the lease, and is refused while another run has it.
+   * `reject`: it is always refused. `bypass`: it runs without a lease, beside whatever runs. @default 'lease'
+   */
+  readonly manual?: 'lease' | 'reject' | 'bypass';
   /** The lease that runs are under. */
   readonly lease?: {
     /**
@@ -223,8 +338,8 @@ export interface WrittenQueueJob {
   readonly isolate?: 'none' | 'thread';
   /** How many jobs run at a time in one process. 1 to 10000. @default 1 */
   readonly concurrency?: number;
-  /** The Redis of the queue. Default: `store.redis`. */
-  readonly connection?: string;
+  /** The Redis of the queue, as in `store`. Default: `store.redis`. */
+  readonly connection?: string | WrittenRedisByUrl | WrittenRedisByHost | WrittenRedisBySentinel | WrittenRedisByCluster;
   /** BullMQ's prefix of the queue. @default 'bull' */
   readonly prefix?: string;
   /** How many jobs may begin within a time, over all processes. */
@@ -236,11 +351,6 @@ export interface WrittenQueueJob {
   };
   /** How long BullMQ's own lock of a job lasts without being renewed. @default '30s' */
   readonly lockDuration?: Duration;
-  /** The lease that jobs are under. */
-  readonly lease: {
-    /**
-     * What one job at a time is to act on. `{data.customerId}` stands for a field of the job, `{name}` and `{id}` for
-     * its own; a job without the field fails. A name without braces is one job at a time in the whole queue.
   /** How often BullMQ looks for jobs whose process is gone. @default '30s' */
   readonly stalledInterval?: Duration;
   /** How often a job is begun again because its process was gone, before it fails. @default 1 */
@@ -259,6 +369,11 @@ export interface WrittenQueueJob {
     /** At most so long, in whole seconds. Default: no limit. */
     readonly age?: Duration;
   };
+  /** The lease that jobs are under. */
+  readonly lease: {
+    /**
+     * What one job at a time is to act on. `{data.customerId}` stands for a field of the job, `{name}` and `{id}` for
+     * its own; a job without the field fails. A name without braces is one job at a time in the whole queue.
      */
     readonly resource: string;
     /**

@@ -58,7 +58,7 @@ async function headOf(error: unknown): Promise<string[]> {
 
 function nextOf(error: unknown, exit: number, { address }: Place): string | undefined {
   if (error instanceof CliError) return error.next;
-  if (exit === EXIT.unreachable && address !== undefined) return `redis-cli -u ${address} ping`;
+  if (exit === EXIT.unreachable && address?.includes('://') === true) return `redis-cli -u ${address} ping`;
   if (exit === EXIT.unexpected) return 'the same command with --verbose';
   return undefined;
 }

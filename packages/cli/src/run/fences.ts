@@ -1,11 +1,11 @@
 import { ConfigError, type Fence } from '@leasehold/core';
 import { postgresFence } from '@leasehold/core/postgres';
 import { redisFence } from '@leasehold/core/redis';
-import { Redis } from 'ioredis';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 
 import type { FenceSettings } from '../config/settings.ts';
+import { clientOf } from '../redis.ts';
 
 /** A fence and the client that was made for it. */
 export interface OpenFence {
@@ -23,8 +23,8 @@ export async function openFence(name: string, settings: FenceSettings, log: Logg
 type Kind<K extends FenceSettings['kind']> = Extract<FenceSettings, { readonly kind: K }>;
 
 function openRedis(name: string, settings: Kind<'redis'>, log: Logger): OpenFence {
-  const { url, timeoutMs } = settings;
-  const client = new Redis(url, { lazyConnect: true });
+  const { redis, timeoutMs } = settings;
+  const client = clientOf(redis);
   // Each call of the fence says so by itself. Without a listener ioredis prints.
   client.on('error', (err) => log.debug({ err }, 'the connection of the fence failed'));
   const fence = redisFence(client, { name, timeout: timeoutMs });

@@ -3,6 +3,7 @@ import { redisStore } from '@leasehold/core/redis';
 import type { Logger } from 'pino';
 
 import type { Settings } from '../config/settings.ts';
+import { sourceOf } from '../redis.ts';
 import { withoutRepeats } from './repeats.ts';
 
 /** The manager of all jobs of a config, on the Redis that it names or another store. */
@@ -12,7 +13,7 @@ export function managerOf(
   given: LeaseStore | undefined,
 ): LeaseManager {
   const { redis, prefix, connectTimeoutMs, history, quarantine } = its;
-  const store = given ?? redisStore(redis, { prefix, connectTimeout: connectTimeoutMs });
+  const store = given ?? redisStore(sourceOf(redis), { prefix, connectTimeout: connectTimeoutMs });
   // The shortest lease decides how soon the store is missed.
   const ttl = Math.min(...jobs.map(({ lease }) => lease.ttlMs));
   const logger = withoutRepeats(log);

@@ -2,7 +2,9 @@ import type { LeaseStore } from '@leasehold/core';
 import { pino, type Logger } from 'pino';
 
 import { parseConfig, type LoadedConfig } from '../config/load.ts';
-import { Source } from '../config/source.ts';
+import { ConfigFileError } from '../config/problem.ts';
+import { sorted, Source } from '../config/source.ts';
+import { problemsOfTls } from '../config/tls-files.ts';
 import type { LeaseholdConfig } from '../config/written.ts';
 import type { AnyJobHandler } from './context.ts';
 import { tellCrash } from './crash.ts';
@@ -19,7 +21,8 @@ export interface RunConfigOptions {
   readonly log?: Logger;
   /**
    * Whether SIGTERM and SIGINT close it and then end the process, with 0, or with 1 if runs were left behind; a second one ends it at once,
-   * with 143 or 130. An error that nobody catches, which ends the process, is logged as `fatal` before.
+   * with 143 or 130. An error that nobody catches is logged as `fatal` and ends the process with 1, when runs were aborted and have had 2 s
+   * to give back their leases; unless somebody else listens for `uncaughtException`, who then decides.
    * @default false
    */
   readonly signals?: boolean;
@@ -62,6 +65,8 @@ export async function runConfig(
   const { log = pino({ name: 'leasehold' }), signals = false } = options;
   const loaded = onlyThese(isLoaded(config) ? config : parseConfig(config), options.only);
   const { handlers, problems } = await handlersOf(loaded, options.handlers ?? {});
+  const files = problemsOfTls(loaded.settings, loaded.source);
+  if (files.length > 0) throw new ConfigFileError(sorted([...problems, ...files]));
   const manager = managerOf(loaded.settings, log, options.store);
   const running = new Running(loaded, manager, log);
   if (signals) {

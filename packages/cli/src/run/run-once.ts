@@ -6,6 +6,8 @@ import type { Logger } from 'pino';
 import type { LoadedConfig } from '../config/load.ts';
 import { ConfigFileError } from '../config/problem.ts';
 import type { JobSettings } from '../config/settings.ts';
+import { sorted } from '../config/source.ts';
+import { problemsOfTls } from '../config/tls-files.ts';
 import type { AnyJobHandler } from './context.ts';
 import { openFence, type OpenFence } from './fences.ts';
 import { handlersOf, onlyThese } from './handlers.ts';
@@ -28,14 +30,16 @@ export interface RunOnceOptions {
 
 /**
  * Runs one cron or interval job of a config now, without a tick, under its lease. Resolves with what the handler returned. Rejects as
- * `LeaseManager.run` does, with `ResourceBusyError` while another run has the lease; and with `ConfigFileError` for what cannot be run.
+ * `LeaseManager.run` does, with `ResourceBusyError` while another run has the lease; with `NotStartedError`, or the reason of the signal, when that came
+ * before the handler was called; and with `ConfigFileError` for what cannot be run.
  */
 export async function runOnce(config: LoadedConfig, name: string, options: RunOnceOptions): Promise<unknown> {
   const { log, signal } = options;
   const loaded = onlyThese(config, [name]);
   const { settings, source, folder } = loaded;
   const { handlers, problems } = await handlersOf(loaded, options.handlers ?? {});
-  if (problems.length > 0) throw new ConfigFileError(problems);
+  const files = problemsOfTls(settings, source);
+  if (problems.length + files.length > 0) throw new ConfigFileError(sorted([...problems, ...files]));
   const manager = managerOf(settings, log, options.store);
   const closables: (() => Promise<unknown>)[] = [];
   const runs = new Runs(log, new Metrics());

@@ -14,6 +14,7 @@ import type {
   QueueJobSettings,
 } from '../config/settings.ts';
 import { sorted, type Source } from '../config/source.ts';
+import { queueConnectionOf } from '../redis.ts';
 import type { AnyJobHandler } from './context.ts';
 import { CronTrade } from './cron-trade.ts';
 import { fencesOfJob, type OpenFence } from './fences.ts';
@@ -136,24 +137,24 @@ export function leaseOf(
 
 function addCron(cron: CronTrade, work: Work, job: CronJobSettings): void {
   const { expression, timezone, startingDeadlineMs, overlap, catchUp, retry, maxRandomDelayMs, manual } = job;
+  const { maxExecutions, missedExecutionToleranceMs, suppressMissedWarning } = job;
   const { resource } = job.lease;
   cron.add(work, expression, {
     name: work.name,
     timezone,
     startingDeadline: startingDeadlineMs,
-  const { maxExecutions, missedExecutionToleranceMs, suppressMissedWarning } = job;
     overlap,
     catchUp,
     retry,
     maxRandomDelay: maxRandomDelayMs,
+    suppressMissedWarning,
+    ...(maxExecutions === undefined ? {} : { maxExecutions }),
+    ...(missedExecutionToleranceMs === undefined ? {} : { missedExecutionTolerance: missedExecutionToleranceMs }),
     manual,
     lease: { ...leaseOf(job.lease, work), ...(resource === undefined ? {} : { resource }) },
   });
 }
 
-    suppressMissedWarning,
-    ...(maxExecutions === undefined ? {} : { maxExecutions }),
-    ...(missedExecutionToleranceMs === undefined ? {} : { missedExecutionTolerance: missedExecutionToleranceMs }),
 function intervalOf(work: Work, job: IntervalJobSettings, shared: Shared): Trade {
   const { everyMs, minHoldMs, manual } = job;
   const lease = { ...leaseOf(job.lease, work), resource: job.lease.resource };
@@ -163,25 +164,27 @@ function intervalOf(work: Work, job: IntervalJobSettings, shared: Shared): Trade
 function queueOf(work: Work, job: QueueJobSettings, shared: Shared): Trade {
   const { queue, prefix, connection, concurrency, limiter, lockDurationMs, lease } = job;
   const { scope, whenBusy, whenLost, abandonAfterMs } = lease;
+  const { stalledIntervalMs, maxStalledCount, removeOnComplete, removeOnFail } = job;
+  const its = queueConnectionOf(connection);
+  shared.onClose(`connection of ${job.name}`, its.close);
   return new QueueTrade(
     work,
     queue,
     {
-      connection: { url: connection },
-  const { stalledIntervalMs, maxStalledCount, removeOnComplete, removeOnFail } = job;
+      connection: its.connection,
       prefix,
       concurrency,
       ...(limiter === undefined ? {} : { limiter: { max: limiter.max, duration: limiter.durationMs } }),
       ...(lockDurationMs === undefined ? {} : { lockDuration: lockDurationMs }),
-      lease: {
-        ...leaseOf(lease, work),
-        manager: shared.manager,
-        resource: lease.resource.fields.length === 0 ? lease.resource.text : (its) => resourceOf(lease.resource, its),
-        scope,
       ...(stalledIntervalMs === undefined ? {} : { stalledInterval: stalledIntervalMs }),
       ...(maxStalledCount === undefined ? {} : { maxStalledCount }),
       ...(removeOnComplete === undefined ? {} : { removeOnComplete: keepOf(removeOnComplete) }),
       ...(removeOnFail === undefined ? {} : { removeOnFail: keepOf(removeOnFail) }),
+      lease: {
+        ...leaseOf(lease, work),
+        manager: shared.manager,
+        resource: lease.resource.fields.length === 0 ? lease.resource.text : (one) => resourceOf(lease.resource, one),
+        scope,
         ...(scope === 'worker' ? {} : { whenBusy }),
         whenLost,
         abandonAfter: abandonAfterMs,
@@ -192,16 +195,16 @@ function queueOf(work: Work, job: QueueJobSettings, shared: Shared): Trade {
   );
 }
 
-/** A job that does not carry what its resource is named by will not carry it at the next try either. */
-function resourceOf(template: QueueJobSettings['lease']['resource'], { name, id, data }: Job): string {
-  try {
-    return template.resourceOf({ name, id, data: data as unknown });
-  } catch (error) {
 /** BullMQ has ages in seconds, and takes -1 for no limit. */
 function keepOf({ count = -1, ageMs }: KeepSettings): KeepJobs {
   return ageMs === undefined ? { count } : { age: Math.ceil(ageMs / 1000), count };
 }
 
+/** A job that does not carry what its resource is named by will not carry it at the next try either. */
+function resourceOf(template: QueueJobSettings['lease']['resource'], { name, id, data }: Job): string {
+  try {
+    return template.resourceOf({ name, id, data: data as unknown });
+  } catch (error) {
     if (LeaseholdError.of(error)?.code !== 'CONFIG') throw error;
     throw Object.assign(new UnrecoverableError((error as Error).message), { cause: error });
   }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { describeTarget, findTarget, type ConnectionFlags } from '../../src/connection.ts';
 
-const config = { url: 'redis://in-config:6380/2', prefix: 'shop' };
+const config = { redis: 'redis://in-config:6380/2', prefix: 'shop' };
 const env = { LEASEHOLD_REDIS_URL: 'redis://ours', REDIS_URL: 'redis://theirs' };
 
 async function line(flags: ConnectionFlags, environment: Readonly<Record<string, string>> = {}): Promise<string> {
@@ -38,7 +38,7 @@ describe('the store', () => {
 
   test('gets the password of REDISCLI_AUTH, unless the address has one', async () => {
     const sourceOf = async (url: string) =>
-      (await findTarget({ url }, { REDISCLI_AUTH: 'p@ss/w' }, async () => config)).source;
+      (await findTarget({ url }, { REDISCLI_AUTH: 'p@ss/w' }, async () => config)).redis;
     expect(await sourceOf('redis://h')).toBe('redis://:p%40ss%2Fw@h');
     expect(await sourceOf('redis://u:own@h')).toBe('redis://u:own@h');
   });

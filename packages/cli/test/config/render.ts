@@ -25,7 +25,16 @@ function isDuration({ anyOf }: Json): boolean {
 }
 
 function isPort(json: Json): boolean {
-  return json.anyOf?.some(({ maximum }) => maximum === 65_535) ?? false;
+  return json.anyOf?.some(({ minimum, maximum }) => minimum === 0 && maximum === 65_535) ?? false;
+}
+
+/** The maps among what a value may be. */
+function formsOf({ anyOf = [] }: Json): readonly Json[] {
+  return anyOf.filter(({ title }) => title !== undefined);
+}
+
+function isRedis(json: Json): boolean {
+  return json.anyOf?.[0]?.type === 'string' && formsOf(json).length > 0;
 }
 
 /** `written.ts`: what people write, with the descriptions as comments. */
@@ -39,13 +48,29 @@ export function typesOf(schema: Json): string {
     if (json.enum !== undefined) return json.enum.map((value) => `'${value}'`).join(' | ');
     if (json.anyOf !== undefined) {
       const [first] = json.anyOf;
+      if (isRedis(json)) return ['string', ...formsOf(json).map((one) => interfaceOf(one))].join(' | ');
+      if (first?.type === 'string') return json.anyOf.map((one) => type(one, indent)).join(' | ');
       if (first?.type !== 'object') return first?.type === 'integer' ? 'number' : String(first?.type);
       return json.anyOf.map((one) => interfaceOf(one)).join(' | ');
     }
-    if (json.type === 'array') return `readonly ${type(json.items as Json, indent)}[]`;
+    if (json.type === 'array') {
+      const item = type(json.items as Json, indent);
+      return `readonly ${item.includes(' ') ? `(${item})` : item}[]`;
+    }
+    if (json.type === 'integer') return 'number';
     if (json.type !== 'object') return String(json.type);
+    // What a field says of its own map has no words for each key.
+    if (Object.values(json.properties ?? {}).some(({ description }) => description === undefined))
+      return inlineOf(json);
     if (json.properties !== undefined) return `{\n${members(json, `${indent}  `)}${indent}}`;
     return `Readonly<Record<string, ${type(json.additionalProperties as Json, indent)}>>`;
+  }
+
+  function inlineOf({ properties = {}, required = [] }: Json): string {
+    const keys = Object.entries(properties).map(
+      ([key, value]) => `readonly ${key}${required.includes(key) ? '' : '?'}: ${type(value, '')}`,
+    );
+    return `{ ${keys.join('; ')} }`;
   }
 
   function interfaceOf(json: Json): string {
@@ -105,6 +130,14 @@ export function keysOf(schema: Json): string {
       titled(`\`${key}\`: ${lowerFirst(one.title ?? '')}`, one.description ?? '', one);
     }
   }
+  const store = schema.properties?.['store']?.properties?.['redis'];
+  if (store !== undefined) {
+    parts.push(
+      '### A Redis\n\nWhere a Redis is named (`store.redis`, `fences.*.redis`, `connection` of a queue) there is a URL, or one of these maps.\n',
+    );
+    for (const one of formsOf(store))
+      titled(lowerFirst(one.title ?? '').replace(/^a/, 'A'), one.description ?? '', one);
+  }
   return parts.join('\n');
 }
 
@@ -131,6 +164,7 @@ function kindOf(json: Json): string {
   if (json.const !== undefined) return `\`${JSON.stringify(json.const)}\``;
   if (json.enum !== undefined) return json.enum.map((value) => `\`${value}\``).join(' ');
   if (json.type === 'array') return 'list of texts';
+  if (isRedis(json)) return 'URL or [map](#a-redis)';
   const kinds: Readonly<Record<string, string>> = { integer: 'whole number', number: 'number' };
   if (json.anyOf !== undefined) return kinds[json.anyOf[0]?.type ?? ''] ?? 'true or false';
   return json.type === 'object' ? 'map' : 'text';

@@ -66,7 +66,7 @@ describe('a handler', () => {
   });
 
   test('that asks for a fence of another job is told where to name it', async () => {
-    const fences = new Map([['ledger', { kind: 'redis', url: 'redis://127.0.0.1:1', timeoutMs: 100 } as const]]);
+    const fences = new Map([['ledger', { kind: 'redis', redis: 'redis://127.0.0.1:1', timeoutMs: 100 } as const]]);
     const ran = new Gate<unknown>();
     const handler = ({ fences }: JobContext): void => {
       try {
