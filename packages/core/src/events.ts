@@ -1,3 +1,4 @@
+import { channel, type Channel } from 'node:diagnostics_channel';
 import { EventEmitter } from 'node:events';
 import type {
   BusyReason,
@@ -19,7 +20,10 @@ export interface LeaseEvent {
 
 /** The events of a `LeaseManager`, one payload object each. Contention is an event, not an error. */
 export interface ManagerEvents {
-  acquired: [LeaseEvent & { readonly ttlMs: number }];
+  /** `waitedMs`: from the first question until the fences were activated. */
+  acquired: [LeaseEvent & { readonly ttlMs: number; readonly waitedMs: number }];
+  /** An acquisition that came to neither a lease nor a refusal: the store, a fence or the caller's signal ended it. */
+  acquireFailed: [{ readonly resource: string; readonly error: LeaseholdError; readonly waitedMs: number }];
   busy: [
     {
       readonly resource: string;
@@ -52,6 +56,29 @@ export interface ManagerEvents {
   releaseUnconfirmed: [LeaseEvent & { readonly error: LeaseholdError }];
   /** A fence refused this lease. */
   rejected: [LeaseEvent & { readonly error: StaleTokenError }];
+  /** A question to the store and its answer, for instruments. */
+  operation: [StoreOperation];
+}
+
+export interface StoreOperation {
+  readonly operation: 'acquire' | 'extend' | 'release' | 'cancel' | 'adopt';
+  /** The kind of the store's answer; `failed` if there was none. */
+  readonly outcome: string;
+  /** How many leases it was about: extends go together. */
+  readonly leases: number;
+  readonly durationMs: number;
+}
+
+/**
+ * `leasehold:<event>` of `node:diagnostics_channel`, for tracers: each event of every manager of the process, its payload
+ * with `namespace` and `owner` (the instance). By Node's own rule an error that a subscriber throws is an uncaught exception.
+ */
+const channels = new Map<keyof ManagerEvents, Channel>();
+
+function channelOf(event: keyof ManagerEvents): Channel {
+  let found = channels.get(event);
+  if (found === undefined) channels.set(event, (found = channel(`leasehold:${event}`)));
+  return found;
 }
 
 /**
@@ -59,12 +86,24 @@ export interface ManagerEvents {
  * events is called `error`, which would end the process when nobody listens.
  */
 export class ManagerEmitter extends EventEmitter<ManagerEvents> {
+  /** Whether anybody wants to hear of it. */
+  protected listens(event: keyof ManagerEvents): boolean {
+    return this.listenerCount(event) > 0 || channelOf(event).hasSubscribers;
+  }
+
   protected announce<K extends keyof ManagerEvents>(logger: Logger, event: K, payload: ManagerEvents[K][0]): void {
+    const tracers = channelOf(event);
+    if (tracers.hasSubscribers) tracers.publish({ ...payload, ...this.origin() });
     if (this.listenerCount(event) === 0) return;
     for (const listener of this.rawListeners(event)) {
       safely(logger, `a listener of '${event}' failed`, () =>
         (listener as (payload: unknown) => unknown).call(this, payload),
       );
     }
+  }
+
+  /** What tells this manager's events from those of others, where both are heard. */
+  protected origin(): object {
+    return {};
   }
 }

@@ -1,7 +1,7 @@
 export { systemClock, type Clock, type Timer } from './clock.ts';
 export { parseDuration, type Duration } from './duration.ts';
 export * from './errors.ts';
-export { ManagerEmitter, type LeaseEvent, type ManagerEvents } from './events.ts';
+export { ManagerEmitter, type LeaseEvent, type ManagerEvents, type StoreOperation } from './events.ts';
 export {
   admits,
   grantForWrite,
@@ -15,6 +15,7 @@ export {
 export { MemoryFence, type MemoryFenceOptions, type MemoryTx } from './fence/memory.ts';
 export type { Unsettled } from './lease/closer.ts';
 export { currentLease } from './lease/current.ts';
+export type { HeldLease } from './lease/held.ts';
 export type { HistoryEntry, LeaseInfo, TickInfo } from './lease/info.ts';
 export type { Lease } from './lease/lease.ts';
 export {

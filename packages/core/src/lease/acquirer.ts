@@ -12,6 +12,7 @@ import { messageOf } from '../thrown.ts';
 import { throwIfAborted } from './aborted.ts';
 import { Acquisition, type Granted } from './acquisition.ts';
 import type { Context } from './context.ts';
+import { failureOf } from './failure.ts';
 import { currentScope } from './current.ts';
 import type { Refusal } from './refusal.ts';
 import type { Releaser } from './releaser.ts';
@@ -45,21 +46,31 @@ export class Acquirer {
     store.checkName('resource', resource);
     if (!settings.detached) this.#refuseReentrance(resource);
     throwIfAborted(resource, settings.signal);
-    return this.#prepare(resource, settings, await this.#ask(resource, settings, undefined));
+    return this.#prepare(resource, settings, () => this.#ask(resource, settings, undefined));
   }
 
   /** A lease that somebody else has acquired, as the caller's own: `granted` is what the store made of the ticket. */
   async takeOver(resource: string, settings: AcquireSettings, granted: Granted): Promise<Tenure | Refusal> {
-    return this.#prepare(resource, settings, this.#begin(resource, granted, settings));
+    return this.#prepare(resource, settings, async () => this.#begin(resource, granted, settings));
   }
 
-  async #prepare(resource: string, settings: AcquireSettings, asked: Tenure | Refusal): Promise<Tenure | Refusal> {
-    const { announcer } = this.#context;
-    let tenure = asked;
-    if (!isRefusal(tenure) && settings.fences.length > 0) tenure = await this.#activate(tenure, settings);
-    if (isRefusal(tenure)) announcer.refusal(resource, settings.tick?.job, tenure);
-    else announcer.acquired(tenure);
-    return tenure;
+  async #prepare(
+    resource: string,
+    settings: AcquireSettings,
+    ask: () => Promise<Tenure | Refusal>,
+  ): Promise<Tenure | Refusal> {
+    const { announcer, clock } = this.#context;
+    const startedMs = clock.monotonicMs();
+    try {
+      let tenure = await ask();
+      if (!isRefusal(tenure) && settings.fences.length > 0) tenure = await this.#activate(tenure, settings);
+      if (isRefusal(tenure)) announcer.refusal(resource, settings.tick?.job, tenure);
+      else announcer.acquired(tenure, clock.monotonicMs() - startedMs);
+      return tenure;
+    } catch (error) {
+      announcer.acquireFailed(resource, failureOf(error, resource), clock.monotonicMs() - startedMs);
+      throw error;
+    }
   }
 
   /** An enclosing body that holds the resource would wait for itself. Bodies that have settled no longer enclose. */

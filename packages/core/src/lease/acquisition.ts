@@ -16,6 +16,7 @@ import type { Refusal } from './refusal.ts';
 import { Sleeper } from './sleeper.ts';
 import type { Tenure } from './tenure.ts';
 import { clamp, elapsedMs, trustedMs, type Stamp } from './term.ts';
+import { timed } from './timed.ts';
 import { withdraw } from './withdraw.ts';
 import { within } from './within.ts';
 
@@ -217,10 +218,13 @@ export class Acquisition {
     const wasDirty = this.#dirty;
     this.#dirty = true;
     try {
-      const answer = await this.#context.store.acquire(this.#request(), {
-        timeoutMs: timing.callTimeoutMs,
-        sent: () => (this.#stamp = this.#context.engine.ownerClock.stamp()),
-      });
+      const { store, engine, announcer } = this.#context;
+      const answer = await timed(announcer, 'acquire', () =>
+        store.acquire(this.#request(), {
+          timeoutMs: timing.callTimeoutMs,
+          sent: () => (this.#stamp = engine.ownerClock.stamp()),
+        }),
+      );
       // An earlier call of the same leaseId may still be without an answer.
       this.#dirty = wasDirty;
       if (answer.kind === 'granted' || answer.kind === 'queued') this.#known = true;

@@ -1,5 +1,6 @@
 import type { LeaseholdError, LeaseLostError, StaleTokenError, CancelReason } from '../errors.ts';
-import type { ManagerEvents } from '../events.ts';
+import type { Clock } from '../clock.ts';
+import type { ManagerEvents, StoreOperation } from '../events.ts';
 import { silentLogger, type Logger } from '../log.ts';
 import type { Refusal } from './refusal.ts';
 import { isTickReason } from './refusal.ts';
@@ -28,17 +29,34 @@ export class Announcer implements TenureObserver {
   /** Of the two levels that every run would write to. */
   readonly #isSilent: boolean;
 
-  constructor(stage: Stage, logger: Logger) {
+  readonly #clock: Clock;
+
+  constructor(stage: Stage, logger: Logger, clock: Clock) {
     this.#stage = stage;
     this.#logger = logger;
+    this.#clock = clock;
     this.#isSilent = logger === silentLogger;
   }
 
-  acquired(tenure: Tenure): void {
+  acquired(tenure: Tenure, waitedMs: number): void {
     if (!this.#isSilent) this.#logger.debug(fieldsOf(tenure), 'lease acquired');
     if (this.#stage.listens('acquired')) {
-      this.#stage.announce('acquired', { ...eventOf(tenure), ttlMs: tenure.timing.ttlMs });
+      this.#stage.announce('acquired', { ...eventOf(tenure), ttlMs: tenure.timing.ttlMs, waitedMs });
     }
+  }
+
+  acquireFailed(resource: string, error: LeaseholdError, waitedMs: number): void {
+    this.#logger.debug({ resource, err: error, waitedMs }, 'acquisition failed');
+    this.#stage.announce('acquireFailed', { resource, error, waitedMs });
+  }
+
+  timing(operation: StoreOperation['operation']): ((outcome: string, leases?: number) => void) | undefined {
+    if (!this.#stage.listens('operation')) return undefined;
+    const startedMs = this.#clock.monotonicMs();
+    return (outcome, leases = 1) => {
+      const durationMs = this.#clock.monotonicMs() - startedMs;
+      this.#stage.announce('operation', { operation, outcome, leases, durationMs });
+    };
   }
 
   refusal(resource: string, job: string | undefined, refusal: Refusal): void {

@@ -12,6 +12,7 @@ import type { Context } from './context.ts';
 import { failureOf, mayHaveRun } from './failure.ts';
 import { newLeaseId } from './lease-id.ts';
 import type { Tenure } from './tenure.ts';
+import { timed } from './timed.ts';
 import type { Ticket } from './ticket.ts';
 import { elapsedMs, trustedMs, type Stamp } from './term.ts';
 import { throwIfAborted } from './aborted.ts';
@@ -88,31 +89,32 @@ export class HandOver {
   }
 
   /** What the store made of the ticket: a lease of the caller's own. */
-  async take(ticket: Ticket, settings: AcquireSettings): Promise<Granted> {
-    const { store, engine, closing } = this.#context;
+  async take(ticket: Ticket, { timing, signal }: AcquireSettings): Promise<Granted> {
+    const { store, engine, closing, announcer, ownerRecord, settings } = this.#context;
     const { resource, retentionMs } = ticket;
-    const { timing } = settings;
     if (closing) throw new ManagerClosedError(resource);
-    throwIfAborted(resource, settings.signal);
+    throwIfAborted(resource, signal);
     const leaseId = newLeaseId();
     let stamp: Stamp | undefined;
     let reply: AdoptReply | undefined;
     let dirty = false;
     for (let tries = 1; reply === undefined; tries++) {
       try {
-        reply = await store.adopt(
-          {
-            resource,
-            leaseId,
-            from: ticket.leaseId,
-            ttlMs: timing.ttlMs,
-            owner: this.#context.ownerRecord,
-            channel: engine.mailbox.channel,
-            history: this.#context.settings.history,
-            floor: 0,
-            job: ticket.job,
-          },
-          { timeoutMs: timing.callTimeoutMs, sent: () => (stamp = engine.ownerClock.stamp()) },
+        reply = await timed(announcer, 'adopt', () =>
+          store.adopt(
+            {
+              resource,
+              leaseId,
+              from: ticket.leaseId,
+              ttlMs: timing.ttlMs,
+              owner: ownerRecord,
+              channel: engine.mailbox.channel,
+              history: settings.history,
+              floor: 0,
+              job: ticket.job,
+            },
+            { timeoutMs: timing.callTimeoutMs, sent: () => (stamp = engine.ownerClock.stamp()) },
+          ),
         );
       } catch (error) {
         const failure = failureOf(error, resource);
@@ -131,7 +133,7 @@ export class HandOver {
         const sent = stamp ?? engine.ownerClock.stamp();
         const { fencingToken, remainingMs, tick } = reply;
         const window = trustedMs(Math.min(timing.ttlMs, remainingMs), timing);
-        const isWanted = !this.#context.closing && settings.signal?.aborted !== true;
+        const isWanted = !this.#context.closing && signal?.aborted !== true;
         if (window > elapsedMs(engine.ownerClock.since(sent)) && isWanted) {
           if (ticket.dirty === true) {
             const old = { resource, leaseId: ticket.leaseId, job: undefined, dirty: true, retentionMs };
@@ -140,7 +142,7 @@ export class HandOver {
           return { leaseId, fencingToken, remainingMs, stamp: sent, dirty, tick };
         }
         withdraw(this.#context, { resource, leaseId, job: ticket.job, dirty: false, retentionMs }, timing);
-        throwIfAborted(resource, settings.signal);
+        throwIfAborted(resource, signal);
         if (this.#context.closing) throw new ManagerClosedError(resource);
         break;
       }

@@ -4,6 +4,7 @@ import type { ExtendItem, ExtendVerdict, LeaseStore } from '../store/store.ts';
 import { Wheel } from '../wheel.ts';
 import { failureOf } from './failure.ts';
 import type { Tenure } from './tenure.ts';
+import { timedBatch } from './timed.ts';
 import { clamp, type OwnerClock, type Stamp } from './term.ts';
 
 // A script for 500 leases holds Redis for about 0.6 ms, and costs a twentieth of 500 single calls.
@@ -107,11 +108,13 @@ export class Keeper {
     let stamp: Stamp | undefined;
     let verdicts: readonly ExtendVerdict[] = [];
     let failure: LeaseholdError | null = null;
+    const timed = timedBatch(batch);
     try {
       verdicts = await this.#store.extend(items, { timeoutMs, sent: () => (stamp = this.#ownerClock.stamp()) });
     } catch (error) {
       failure = failureOf(error);
     }
+    timed?.(verdicts);
     for (const [index, tenure] of batch.entries()) {
       tenure.extending = false;
       // What is said of a lease that was lost or released meanwhile, or whose window has closed, is not believed.

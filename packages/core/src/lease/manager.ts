@@ -33,6 +33,7 @@ import { Closer, type Unsettled } from './closer.ts';
 import type { Context } from './context.ts';
 import { currentScope, inScope, type Scope } from './current.ts';
 import { joinEngine } from './engine.ts';
+import { describeTenure, type HeldLease } from './held.ts';
 import { HandOver } from './hand-over.ts';
 import { describeEvent, describeRecord, type HistoryEntry, type LeaseInfo, type TickInfo } from './info.ts';
 import { Lease, type LeaseKeeping } from './lease.ts';
@@ -90,10 +91,11 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
       engine,
       announcer: new Announcer(
         {
-          listens: (event) => this.listenerCount(event) > 0,
+          listens: (event) => this.listens(event),
           announce: (event, payload) => this.announce(logger, event, payload),
         },
         logger,
+        clock,
       ),
       ownerRecord: { line: ownerLine(this.#owner), json: JSON.stringify(this.#owner) },
       tenures: new Set(),
@@ -251,6 +253,16 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     return ticks.map(({ at, ...tick }) => ({ tick: new Date(at), ...tick }));
   }
 
+  /** The leases of this manager as its own clocks see them now, those that are lost and whose body still runs among them. */
+  held(): readonly HeldLease[] {
+    return [...this.#context.tenures].map(describeTenure);
+  }
+
+  /** How many acquisitions wait. */
+  get waiting(): number {
+    return this.#context.waiting.size;
+  }
+
   /** Throws `ConfigError` for options that no acquisition of this manager could use. For adapters, before the first one. */
   checkOptions(options: AcquireOptions): void {
     parseAcquireOptions(options, this.#context.settings);
@@ -285,6 +297,10 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  protected override origin(): object {
+    return { namespace: this.namespace, owner: this.#owner.instance };
   }
 
   #runArguments<T>(

@@ -2,6 +2,7 @@ import type { Outcome, ReleaseReply } from '../store/store.ts';
 import type { Context } from './context.ts';
 import { failureOf } from './failure.ts';
 import type { ReleaseResult, Tenure } from './tenure.ts';
+import { timed } from './timed.ts';
 import { withdraw } from './withdraw.ts';
 import { TIMED_OUT, within } from './within.ts';
 
@@ -22,25 +23,21 @@ export class Releaser {
     const { resource, grant, timing, job, retentionMs } = tenure;
     const held = tenure.beginRelease();
     this.#context.engine.keeper.drop(tenure);
+    const { store, announcer, settings } = this.#context;
+    const { leaseId } = grant;
     const send = (): Promise<ReleaseReply> =>
-      this.#context.store.release(
-        {
-          resource,
-          leaseId: grant.leaseId,
-          outcome,
-          floor: tenure.floor,
-          job,
-          history: this.#context.settings.history,
-          retentionMs,
-        },
-        { timeoutMs: timing.callTimeoutMs },
+      timed(announcer, 'release', () =>
+        store.release(
+          { resource, leaseId, outcome, floor: tenure.floor, job, history: settings.history, retentionMs },
+          { timeoutMs: timing.callTimeoutMs },
+        ),
       );
     try {
       return held ? await this.#releaseHeld(tenure, send) : this.#releaseLost(tenure, send);
     } finally {
       if (tenure.dirty && !tenure.handedOver) {
         // The outcome of its tick has been written; this is for the leaseId alone.
-        withdraw(this.#context, { resource, leaseId: grant.leaseId, job: undefined, dirty: true, retentionMs }, timing);
+        withdraw(this.#context, { resource, leaseId, job: undefined, dirty: true, retentionMs }, timing);
       }
       tenure.end();
       this.#context.tenures.delete(tenure);

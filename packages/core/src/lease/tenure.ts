@@ -6,6 +6,7 @@ import {
   type LossReason,
   type StaleTokenError,
 } from '../errors.ts';
+import type { StoreOperation } from '../events.ts';
 import type { Fence, Grant } from '../fence/fence.ts';
 import type { ClaimedTick } from '../store/tick-request.ts';
 import type { Slotted } from '../wheel.ts';
@@ -22,6 +23,8 @@ export type ReleaseResult = 'released' | 'unconfirmed' | 'lost';
 /** What a tenure and its keeper tell the manager about. Must not throw. */
 export interface TenureObserver {
   extended(tenure: Tenure, remainingMs: number): void;
+  /** Begins to time a call to the store; the function returned is told its outcome. Undefined if nobody wants to know. */
+  timing(operation: StoreOperation['operation']): ((outcome: string, leases?: number) => void) | undefined;
   extendFailed(tenure: Tenure, error: LeaseholdError | null): void;
   cancelled(tenure: Tenure, reason: CancelReason): void;
   lost(tenure: Tenure, error: LeaseLostError): void;
@@ -147,6 +150,15 @@ export class Tenure implements Slotted {
       `last confirmed ${Math.round(elapsedMs(elapsed))} ms ago, trusted for ${Math.round(this.#windowMs)} ms`,
     );
     return 0;
+  }
+
+  /** How old it is, and its last confirmation. */
+  ages(): { readonly extensionAgeMs: number; readonly heldMs: number } {
+    const elapsed = this.#clock.since(this.#stamp);
+    return {
+      extensionAgeMs: elapsedMs(elapsed),
+      heldMs: this.#stamp.monotonicMs + elapsed.monotonicMs - this.startedMs,
+    };
   }
 
   isHeld(): boolean {

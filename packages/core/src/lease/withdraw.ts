@@ -1,5 +1,6 @@
 import type { Context } from './context.ts';
 import type { Timing } from './term.ts';
+import { timed } from './timed.ts';
 
 // A tombstone outlives any packet of its leaseId that may still be under way.
 const MIN_TOMBSTONE_MS = 60_000;
@@ -9,7 +10,7 @@ const MIN_TOMBSTONE_MS = 60_000;
  * call of it is unanswered (`dirty`), because its packet may still arrive.
  */
 export function withdraw(
-  { store, engine, settings }: Context,
+  { store, engine, settings, announcer }: Context,
   what: {
     readonly resource: string;
     readonly leaseId: string;
@@ -25,7 +26,7 @@ export function withdraw(
   const end = { outcome: 'not-started', floor: 0, job, tombstoneMs, history, retentionMs } as const;
   const request = { resource, leaseId, ...end };
   void engine.settler.add(
-    () => store.cancel(request, { timeoutMs: timing.callTimeoutMs }),
+    () => timed(announcer, 'cancel', () => store.cancel(request, { timeoutMs: timing.callTimeoutMs })),
     Math.max(tombstoneMs, timing.ttlMs),
   );
 }
