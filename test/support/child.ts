@@ -17,6 +17,8 @@ export interface ChildOptions {
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly execArgv?: readonly string[];
+  /** A command that becomes the child: `['unshare', '--mount']`. */
+  readonly within?: readonly string[];
   readonly scope?: Scope;
 }
 
@@ -43,8 +45,9 @@ export class Child implements AsyncDisposable {
   readonly #leftover;
   #ended: Exit | null = null;
 
-  constructor(path: string, { args = [], env = {}, execArgv = [], scope }: ChildOptions) {
-    const child = spawnGuarded(process.execPath, [...sourceArgs(), ...execArgv, path, ...args], {
+  constructor(path: string, { args = [], env = {}, execArgv = [], within = [], scope }: ChildOptions) {
+    const [command, ...rest] = [...within, process.execPath, ...sourceArgs(), ...execArgv, path, ...args];
+    const child = spawnGuarded(command, rest, {
       env: { ...process.env, NODE_OPTIONS: undefined, ...env },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       serialization: 'advanced',

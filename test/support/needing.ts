@@ -1,12 +1,18 @@
+import { spawnSync } from 'node:child_process';
 import { test } from 'vitest';
 
 import { find } from '../../scripts/services/binaries.mjs';
 import { thisMachine } from '../../scripts/services/machine.mjs';
+import { freezers } from './freezer.ts';
 
 const needs = {
   libfaketime: () => find('faketime', thisMachine).path !== null,
   tmux: () => find('tmux', thisMachine).path !== null,
   promtool: () => find('promtool', thisMachine).path !== null,
+  /** Root, which may make namespaces of processes and of mounts. */
+  namespaces: () =>
+    process.getuid?.() === 0 && spawnSync('unshare', ['--pid', '--fork', '--mount-proc', 'true']).status === 0,
+  freezer: () => freezers().length > 0,
 } as const;
 
 /**

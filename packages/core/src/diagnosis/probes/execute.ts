@@ -40,7 +40,7 @@ export function execute(
       (error, stdout, stderr) => {
         if (error === null) resolve({ exitCode: 0, stdout, stderr });
         else if (typeof error.code === 'number') resolve({ exitCode: error.code, stdout, stderr });
-        else reject(error as Error);
+        else reject(Object.assign(new Error(error.message), { code: error.code }));
       },
     );
     child.stdin?.on('error', () => {}); // it need not read what it is given

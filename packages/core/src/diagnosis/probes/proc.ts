@@ -82,3 +82,10 @@ export async function bootedAt(proc: string): Promise<number | undefined> {
   const seconds = stat.match(/^btime (\d+)$/m)?.[1];
   return seconds === undefined ? undefined : Number(seconds) * 1000;
 }
+
+/** Whether the mount may leave out processes of others (`hidepid`, proc(5)); true if that cannot be read. */
+export async function mayHide(proc: string): Promise<boolean> {
+  const mounts = await readFile(`${proc}/self/mountinfo`, 'utf8').catch(() => '');
+  const mount = mounts.split('\n').findLast((line) => line.split(' ')[4] === proc && / - proc /.test(line));
+  return mount === undefined || /[ ,]hidepid=(?!0|off)/.test(mount);
+}

@@ -8,6 +8,7 @@ import {
   hasLiveThreads,
   kernelKnows,
   lookAt,
+  mayHide,
   namespaceOf,
   pidsOf,
   processesOf,
@@ -188,8 +189,8 @@ async function alive(owner: OwnerFacts, pid: number, proc: string, { state }: Pr
 }
 
 /**
- * From the initial namespace all processes of the machine can be seen, each with its number in its own namespace. That
- * of process 1 can be read only by whoever may look at all of them, whatever `hidepid` says.
+ * From the initial namespace all processes of the machine can be seen, each with its numbers in its namespaces, unless the
+ * mount hides some; the namespace of process 1 can be read only by whoever may look at all of them even then.
  */
 async function otherNamespace(
   owner: OwnerFacts,
@@ -198,19 +199,21 @@ async function otherNamespace(
   proc: string,
   signal: AbortSignal,
 ): Promise<Answer> {
-  let blind = here.pidNamespace !== INITIAL_NAMESPACE || (await namespaceOf(proc, 1, 'pid')) === undefined;
+  const hides = (await mayHide(proc)) && (await namespaceOf(proc, 1, 'pid')) === undefined;
+  let isBlind = hides || here.pidNamespace !== INITIAL_NAMESPACE;
   for (const outer of await processesOf(proc)) {
     signal.throwIfAborted();
-    const namespace = await namespaceOf(proc, outer, 'pid');
-    const inner = namespace === owner.pidNamespace ? (await pidsOf(proc, outer)).at(-1) : undefined;
-    if (namespace === undefined || (namespace === owner.pidNamespace && inner === undefined)) {
-      blind ||= (await lookAt(proc, outer)) !== 'absent'; // or it has just ended
+    const pids = await pidsOf(proc, outer);
+    const isCandidate = pids.length > 1 && pids.at(-1) === pid;
+    const namespace = isCandidate ? await namespaceOf(proc, outer, 'pid') : undefined;
+    if (pids.length === 0 || (isCandidate && namespace === undefined)) {
+      isBlind ||= (await lookAt(proc, outer)) !== 'absent'; // or it has just ended
     }
-    if (inner !== pid) continue;
+    if (namespace !== owner.pidNamespace) continue;
     const found = await judge(owner, outer, proc, () => kernelKnows(outer));
     return { ...found, detail: `${found.detail} (here ${outer}: its pid namespace is another)` };
   }
-  if (blind) {
+  if (isBlind) {
     return answer(
       'unverifiable',
       `the owner is in another pid namespace of this machine, which cannot be seen from here; ask on the host, as root`,
