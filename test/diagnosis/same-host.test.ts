@@ -12,7 +12,7 @@ import { startChild } from '../support/child.ts';
 import { FreezableGroup, freezers } from '../support/freezer.ts';
 import { closed, opened } from '../support/leftovers.ts';
 import { testNeeding } from '../support/needing.ts';
-import { stateOf, stop } from '../support/signals.ts';
+import { stateOf } from '../support/signals.ts';
 
 const here = ownerIdentity();
 

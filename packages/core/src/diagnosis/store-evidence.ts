@@ -16,7 +16,9 @@ export interface ServerEvidence {
   /** For a replica: is the link to its master up? Null for a master. */
   readonly linkUp: Reading<boolean | null>;
   /** For a master: its replicas, each with how far it is behind. */
-  readonly replicas: Reading<readonly { readonly endpoint: string; readonly lagMs: number; readonly lagBytes: number }[]>;
+  readonly replicas: Reading<
+    readonly { readonly endpoint: string; readonly lagMs: number; readonly lagBytes: number }[]
+  >;
   readonly evictionPolicy: Reading<string>;
   readonly evictedKeys: Reading<number>;
   readonly usedBytes: Reading<number>;
