@@ -1,12 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { EXIT, exitOfSignal } from '../exit.ts';
-import { ProcessGroup } from './process-group.ts';
-
-const LOOK_MS = 20;
-/** The kernel may need a moment. */
-const KILL_MS = 1000;
+import { ProcessGroup } from '../process-group.ts';
 
 /** A command that could not be started. `exit` as shells have it. */
 export class SpawnError extends Error {
@@ -28,14 +23,12 @@ export class ChildCommand {
   /** The command's own code, or 128 + n if a signal ended it. */
   readonly exit: Promise<number>;
   readonly #group: ProcessGroup;
-  #isOver = false;
 
   private constructor(child: ChildProcess, pid: number) {
-    this.#group = new ProcessGroup(pid);
-    this.exit = once(child, 'exit').then(([code, signal]) => {
-      this.#isOver = true;
-      return typeof code === 'number' ? code : exitOfSignal(signal as NodeJS.Signals);
-    });
+    this.exit = once(child, 'exit').then(([code, signal]) =>
+      typeof code === 'number' ? code : exitOfSignal(signal as NodeJS.Signals),
+    );
+    this.#group = new ProcessGroup(pid, this.exit);
   }
 
   /** Resolves when it runs. Rejects with `SpawnError`. */
@@ -61,21 +54,7 @@ export class ChildCommand {
   }
 
   /** SIGTERM, and SIGKILL for whoever is left after `killAfterMs`. Resolves when the command is over and nobody is left. */
-  async terminate(killAfterMs: number): Promise<void> {
-    this.signal('SIGTERM');
-    await this.#over(killAfterMs);
-    // A number that is no longer in use may be somebody else's soon.
-    if (!this.#isOver || this.isLeft()) this.signal('SIGKILL');
-    await this.exit;
-    await this.#over(KILL_MS);
-  }
-
-  /** Until the command has ended and nobody is left, or the time is over. */
-  async #over(timeoutMs: number): Promise<void> {
-    const deadline = performance.now() + timeoutMs;
-    for (let leftMs = timeoutMs; leftMs > 0 && (!this.#isOver || this.isLeft());) {
-      await sleep(Math.min(LOOK_MS, leftMs));
-      leftMs = deadline - performance.now();
-    }
+  terminate(killAfterMs: number): Promise<void> {
+    return this.#group.terminate(killAfterMs);
   }
 }

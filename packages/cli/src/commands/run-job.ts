@@ -8,7 +8,7 @@ import { onSignals } from './signals.ts';
 
 /** Runs a cron or interval job once, now. A signal aborts it; a second one ends the process at once. */
 export async function runJob(config: LoadedConfig, job: string, session: Session, flags: CommonFlags): Promise<void> {
-  const [{ RunCancelledError }, { runOnce }] = await Promise.all([
+  const [{ NotStartedError, RunCancelledError }, { runOnce }] = await Promise.all([
     import('@leasehold/core'),
     import('../run/run-once.ts'),
   ]);
@@ -23,8 +23,9 @@ export async function runJob(config: LoadedConfig, job: string, session: Session
   try {
     await runOnce(config, job, { log, signal: stop.signal });
   } catch (error) {
-    // It did as it was told.
-    if (ending === undefined || !(error instanceof RunCancelledError)) throw error;
+    // It did as it was told, or the signal came before it.
+    const isEnd = error instanceof RunCancelledError || error instanceof NotStartedError;
+    if (ending === undefined || !isEnd) throw error;
     session.exit = ending;
   } finally {
     signals[Symbol.dispose]();

@@ -55,7 +55,11 @@ function settingsOf(raw: unknown, judge: Judge, folder: string): Settings | unde
     store: storeSettings(outer.store, redis),
     fences,
     server: outer.server,
-    shutdown: { graceMs: outer.shutdown?.grace ?? 10_000 },
+    timing,
+    shutdown: {
+      graceMs: outer.shutdown?.grace ?? 10_000,
+      exitOnAbandon: outer.shutdown?.exitOnAbandon ?? false,
+    },
     jobs: jobs as JobSettings[],
   };
 }

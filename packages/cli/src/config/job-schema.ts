@@ -4,7 +4,6 @@ import { Fault, field, optional, required } from './field.ts';
 import { redis } from './redis-schema.ts';
 import { parseTemplate, type ResourceTemplate } from './template.ts';
 import {
-  choice,
   cronExpression,
   duration,
   fenceReference,
@@ -125,7 +124,7 @@ const common = {
       'The file of the code, relative to that of the config, and after a `#` what it exports (without: its default export). TypeScript needs Node 22.18 or a loader such as tsx.',
     examples: ['./jobs/report.js', './jobs/pay.js#charge'],
   }),
-  isolate: optional(choice(['none', 'thread'], new Map([['process', 'thread, which can be ended as well']])), {
+  isolate: optional(oneOf('none', 'thread', 'process'), {
     about:
       'Where the handler runs. A `thread` or `process` of its own is ended when it ignores its signal for 2 s; `none` is the thread of the command.',
     default: 'none',
@@ -209,13 +208,25 @@ const keep = z.strictObject({
   ),
 });
 
+/** By the rule of `LeasedWorker`, which is not loaded to read a config. */
+function faultOfLeftover(text: string): Fault | undefined {
+  const [word] = /(?<![\p{L}\p{N}])(?:undefined|null|NaN)(?![\p{L}\p{N}])|\[object [^\]]*\]/u.exec(text) ?? [];
+  if (word === undefined) return undefined;
+  return new Fault(`must not have ${word} in it, which is what becomes of a value that is missing`, {
+    plain: 'must not have in it what becomes of a value that is missing',
+  });
+}
+
 /** A name with places for what a job carries. */
 function template() {
   return field<ResourceTemplate, string>({ type: 'string', minLength: 1 }, (value) => {
     if (typeof value !== 'string') return new Fault("must be a name, such as 'customer:{data.customerId}'");
     const parsed = parseTemplate(value);
     // What the fields come to is seen with each job; the text around them is known now.
-    if ('resourceOf' in parsed) return faultOfResource(value.replaceAll(/\{[^}]*\}/g, '0')) ?? parsed;
+    if ('resourceOf' in parsed) {
+      const text = value.replaceAll(/\{[^}]*\}/g, '0');
+      return faultOfResource(text) ?? faultOfLeftover(text) ?? parsed;
+    }
     return new Fault(`${parsed.message} (character ${parsed.column})`, {
       remedy: parsed.remedy,
       plain: 'cannot be read as a template',

@@ -103,6 +103,11 @@ const sections = {
           default: '10s',
         },
       ),
+      exitOnAbandon: optional(flag(), {
+        about:
+          'Whether the process shuts down and ends with 1, so that it is started anew, when a handler goes on for 5 s (or `lease.abandonAfter`) after its signal has aborted.',
+        default: false,
+      }),
     }),
     { about: 'How the process ends.' },
   ),

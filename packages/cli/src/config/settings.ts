@@ -9,7 +9,8 @@ export interface Settings {
   readonly fences: ReadonlyMap<string, FenceSettings>;
   /** Undefined: no server is asked for. */
   readonly server: { readonly listen: ListenSettings } | undefined;
-  readonly shutdown: { readonly graceMs: number };
+  readonly timing: TimingSettings;
+  readonly shutdown: { readonly graceMs: number; readonly exitOnAbandon: boolean };
   /** In the order of the file. */
   readonly jobs: readonly JobSettings[];
 }
@@ -107,7 +108,7 @@ interface CommonSettings {
   /** Unique in the config. */
   readonly name: string;
   readonly handler: HandlerSettings;
-  readonly isolate: 'none' | 'thread';
+  readonly isolate: 'none' | 'thread' | 'process';
 }
 
 export interface CronJobSettings extends CommonSettings {

@@ -70,21 +70,11 @@ export function ttl(): z.ZodType<number, Duration> {
 
 /** One of these values. */
 export function oneOf<const T extends string>(...values: readonly T[]): z.ZodType<T, T> {
-  return choice(values, new Map());
-}
-
-/** One of these values. `planned` are not there yet: what to use instead of each. */
-export function choice<const T extends string>(
-  values: readonly T[],
-  planned: ReadonlyMap<unknown, string>,
-): z.ZodType<T, T> {
   const texts = values.map((value) => `'${value}'`);
   const rule = `must be ${texts.slice(0, -1).join(', ')} or ${texts.at(-1)}`;
   return field<T, T>({ type: 'string', enum: values }, (value) => {
     const found = values.find((known) => known === value);
     if (found !== undefined) return found;
-    const instead = planned.get(value);
-    if (instead !== undefined) return new Fault('that is not there yet', { remedy: `use ${instead}`, plain: rule });
     const meant = typeof value === 'string' ? nearest(value, values) : undefined;
     return new Fault(rule, { remedy: meant === undefined ? undefined : `did you mean '${meant}'?` });
   });

@@ -49,6 +49,11 @@ export interface LeaseholdConfig {
      * '10s'
      */
     readonly grace?: Duration;
+    /**
+     * Whether the process shuts down and ends with 1, so that it is started anew, when a handler goes on for 5 s (or
+     * `lease.abandonAfter`) after its signal has aborted. @default false
+     */
+    readonly exitOnAbandon?: boolean;
   };
   /** What jobs that do not say otherwise have. */
   readonly defaults?: {
@@ -254,7 +259,7 @@ export interface WrittenCronJob {
    * Where the handler runs. A `thread` or `process` of its own is ended when it ignores its signal for 2 s; `none` is
    * the thread of the command. @default 'none'
    */
-  readonly isolate?: 'none' | 'thread';
+  readonly isolate?: 'none' | 'thread' | 'process';
   /** The time zone of the schedule. Default: `defaults.timezone`. */
   readonly timezone?: string;
   /** Another spelling of `timezone`. */
@@ -335,11 +340,16 @@ export interface WrittenQueueJob {
    * Where the handler runs. A `thread` or `process` of its own is ended when it ignores its signal for 2 s; `none` is
    * the thread of the command. @default 'none'
    */
-  readonly isolate?: 'none' | 'thread';
+  readonly isolate?: 'none' | 'thread' | 'process';
   /** How many jobs run at a time in one process. 1 to 10000. @default 1 */
   readonly concurrency?: number;
   /** The Redis of the queue, as in `store`. Default: `store.redis`. */
-  readonly connection?: string | WrittenRedisByUrl | WrittenRedisByHost | WrittenRedisBySentinel | WrittenRedisByCluster;
+  readonly connection?:
+    | string
+    | WrittenRedisByUrl
+    | WrittenRedisByHost
+    | WrittenRedisBySentinel
+    | WrittenRedisByCluster;
   /** BullMQ's prefix of the queue. @default 'bull' */
   readonly prefix?: string;
   /** How many jobs may begin within a time, over all processes. */
@@ -426,7 +436,7 @@ export interface WrittenIntervalJob {
    * Where the handler runs. A `thread` or `process` of its own is ended when it ignores its signal for 2 s; `none` is
    * the thread of the command. @default 'none'
    */
-  readonly isolate?: 'none' | 'thread';
+  readonly isolate?: 'none' | 'thread' | 'process';
   /**
    * What a run that somebody asks for does. `lease`: it takes the lease, and is refused while another run has it.
    * `reject`: it is always refused. `bypass`: it runs without a lease, beside whatever runs. @default 'lease'

@@ -1,6 +1,11 @@
 import type { Logger } from 'pino';
 
+import { EXIT } from '../exit.ts';
 import { readable } from './thrown.ts';
+import { isWithin } from './within.ts';
+
+/** More than `giveUp` takes by itself; the store may be out of reach. */
+const EXIT_AFTER_MS = 4000;
 
 const WHAT = {
   unhandledRejection: 'a promise that nobody waits for was rejected',
@@ -8,20 +13,32 @@ const WHAT = {
 } as const;
 
 /**
- * Writes one line of the level `fatal` before Node ends the process for an error that nobody has caught. It changes nothing: Node ends the
- * process as it would have. Returns what takes this back.
+ * On an error that nobody catches: writes a line of the level `fatal`, calls `giveUp`, and ends the process with 1, as Node would have at once.
+ * Where somebody else listens for `uncaughtException` nothing is done, as the process goes on then. Returns what takes this back.
  */
-export function tellCrash(log: Logger): () => void {
-  const tell = (error: unknown, origin: NodeJS.UncaughtExceptionOrigin): void => {
-    try {
-      log.fatal(
-        { err: readable(error), origin },
-        `${WHAT[origin]}; the process ends, its leases run out by themselves`,
-      );
-    } catch {
-      // What is thrown here would hide what has happened.
-    }
+export function endOnCrash(log: Logger, giveUp: () => Promise<number>): () => void {
+  let isEnding = false;
+  const crashed = (error: unknown, origin: NodeJS.UncaughtExceptionOrigin): void => {
+    if (process.listenerCount('uncaughtException') > 1) return;
+    tell(() => log.fatal({ err: readable(error), origin }, `${WHAT[origin]}; runs are aborted, and the process ends`));
+    if (isEnding) return;
+    isEnding = true;
+    const given = giveUp().then((left) =>
+      tell(() =>
+        log.info({ left }, left === 0 ? 'leases are given up' : 'leases of runs that go on run out by themselves'),
+      ),
+    );
+    void isWithin(given, EXIT_AFTER_MS).then(() => process.exit(EXIT.unexpected));
   };
-  process.on('uncaughtExceptionMonitor', tell);
-  return () => void process.off('uncaughtExceptionMonitor', tell);
+  process.on('uncaughtException', crashed);
+  return () => void process.off('uncaughtException', crashed);
+}
+
+/** What a logger throws here would hide what has happened. */
+function tell(say: () => void): void {
+  try {
+    say();
+  } catch {
+    // There is nobody left to tell.
+  }
 }

@@ -28,11 +28,11 @@ export class CronTrade implements Trade {
 
   /** Not started yet. Throws `ConfigError`, and what node-cron throws for an expression. */
   add(work: Work, expression: string, options: ScheduleOptions): void {
-    const { name, handler, fencesByName: fences } = work;
+    const { name, handler, fencesByName: fences, patienceMs } = work;
     const task = (run: CronRun): Promise<unknown> => {
       const { tick, trigger, attempt, lease, signal } = run;
       const job = { name, id: null, data: undefined };
-      return this.#runs.perform({ handler, job, run: { tick, trigger, attempt }, lease, signal, fences });
+      return this.#runs.perform({ handler, job, run: { tick, trigger, attempt }, lease, signal, fences, patienceMs });
     };
     const log = this.#log.child({ job: name });
     this.#tasks.push(this.#cron.createTask(expression, task, { ...options, name, logger: this.#nodeCronLog(log) }));

@@ -30,14 +30,15 @@ export class IntervalTrade implements Trade {
     parts: { readonly manager: LeaseManager; readonly runs: Runs; readonly log: Logger; readonly metrics: Metrics },
   ) {
     const { manager, runs, log, metrics } = parts;
-    const { name, handler, fencesByName: fences } = work;
+    const { name, handler, fencesByName: fences, patienceMs } = work;
     this.#everyMs = everyMs;
     this.#log = log.child({ job: name });
     this.#runs = runs;
     this.#metrics = metrics;
     const task = ({ attempt, lease, signal }: CronRun): Promise<unknown> => {
       const job = { name, id: null, data: undefined };
-      return runs.perform({ handler, job, run: { tick: null, trigger: 'interval', attempt }, lease, signal, fences });
+      const run = { tick: null, trigger: 'interval', attempt } as const;
+      return runs.perform({ handler, job, run, lease, signal, fences, patienceMs });
     };
     this.#task = leasedTask(task, {
       ...options,

@@ -28,14 +28,14 @@ export class QueueTrade implements Trade {
     options: LeasedWorkerOptions,
     { runs, log: baseLog, metrics }: { readonly runs: Runs; readonly log: Logger; readonly metrics: Metrics },
   ) {
-    const { name, handler, fencesByName: fences } = work;
+    const { name, handler, fencesByName: fences, patienceMs } = work;
     const log = baseLog.child({ job: name });
     this.#log = log;
     const processor = async (its: LeasedJob, token: string, signal: AbortSignal): Promise<unknown> => {
       const job = { name, id: its.id ?? null, data: its.data as unknown };
       const run = { tick: null, trigger: 'queue', attempt: its.attemptsMade + 1 } as const;
       try {
-        return await runs.perform({ handler, job, run, lease: its.lease, signal, fences });
+        return await runs.perform({ handler, job, run, lease: its.lease, signal, fences, patienceMs });
       } catch (error) {
         if (runs.hasTold(error) || LeaseholdError.of(error)?.code !== 'NOT_STARTED') throw error;
         // Back into the queue, without using an attempt.

@@ -7,7 +7,7 @@ import { sorted, Source } from '../config/source.ts';
 import { problemsOfTls } from '../config/tls-files.ts';
 import type { LeaseholdConfig } from '../config/written.ts';
 import type { AnyJobHandler } from './context.ts';
-import { tellCrash } from './crash.ts';
+import { endOnCrash } from './crash.ts';
 import { handlersOf, onlyThese } from './handlers.ts';
 import { managerOf } from './manager.ts';
 import { Running } from './running.ts';
@@ -74,7 +74,7 @@ export async function runConfig(
       log.info({ signal }, `${signal}: closing; a second signal ends the process at once`);
       return running.close();
     });
-    const stopTelling = tellCrash(log);
+    const stopTelling = endOnCrash(log, () => running.giveUp());
     void running.closed.then(() => {
       stopListening();
       stopTelling();

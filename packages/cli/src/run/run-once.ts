@@ -55,11 +55,11 @@ export async function runOnce(config: LoadedConfig, name: string, options: RunOn
       }
       const onClose = (_what: string, close: () => Promise<unknown>): void => void closables.push(close);
       const work = workOf(job, handlers, { manager, log, fences, folder, onClose });
-      const { handler, fencesByName } = work;
+      const { handler, fencesByName, patienceMs } = work;
       const run = { tick: null, trigger: 'manual', attempt: 1 } as const;
       const its = { name, id: null, data: undefined };
       return await manager.run(resource, { ...leaseOf(job.lease, work), signal }, (lease) =>
-        runs.perform({ handler, job: its, run, lease, signal: lease.signal, fences: fencesByName }),
+        runs.perform({ handler, job: its, run, lease, signal: lease.signal, fences: fencesByName, patienceMs }),
       );
     } catch (error) {
       if (runs.hasTold(error) || !(error instanceof ConfigError)) throw error;

@@ -60,7 +60,9 @@ export class Running implements RunningConfig {
     this.closed = this.#isClosed.promise;
     this.ready = this.#isReady.promise;
     this.ready.catch(() => {});
-    this.#runs = new Runs(log, this.#metrics);
+    const { exitOnAbandon } = settings.shutdown;
+    this.#runs = new Runs(log, this.#metrics, exitOnAbandon ? () => void this.#exit() : undefined);
+    const { refreshRatio = REFRESH_RATIO } = settings.timing;
     const ttlMs = Math.min(DEFAULT_TTL_MS, ...settings.jobs.map(({ lease }) => lease.ttlMs));
     this.#health = new Health(manager, ttlMs / refreshRatio, log, this.#metrics);
     this.#server = settings.server === undefined ? undefined : new StatusServer(this.#health, this.#metrics, log);
@@ -92,8 +94,6 @@ export class Running implements RunningConfig {
     return this.closed;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
   /**
    * The process is about to end for an error that nobody has caught. Runs are aborted, none begins any more, and the leases of those that end
    * within 2 s are given back. Resolves with how many are left to run out. Never rejects.
@@ -105,6 +105,8 @@ export class Running implements RunningConfig {
     return closed?.unsettled.length ?? this.#runs.active;
   }
 
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
   }
 
   async #start(handlers: ReadonlyMap<string, AnyJobHandler>, problems: Problem[]): Promise<void> {
@@ -167,6 +169,16 @@ export class Running implements RunningConfig {
     }
     this.#log.info({}, 'ready');
     this.#isReady.resolve();
+  }
+
+  /** The handler that was left behind ends with the process. */
+  async #exit(): Promise<void> {
+    this.#log.error(
+      {},
+      'closing, because a handler was left behind; then the process ends with 1 (shutdown.exitOnAbandon)',
+    );
+    await this.close();
+    process.exit(EXIT.unexpected);
   }
 
   async #close(): Promise<ShutdownResult> {

@@ -19,12 +19,15 @@ import type { AnyJobHandler } from './context.ts';
 import { CronTrade } from './cron-trade.ts';
 import { fencesOfJob, type OpenFence } from './fences.ts';
 import { IntervalTrade } from './interval-trade.ts';
+import { IsolatedHandler } from './isolated/isolated-handler.ts';
 import type { Metrics } from './metrics.ts';
 import { QueueTrade } from './queue-trade.ts';
 import type { Runs } from './runs.ts';
 import type { Trade } from './trade.ts';
-import { IsolatedHandler } from './thread/isolated-handler.ts';
 import type { Work } from './work.ts';
+
+/** How long a handler may ignore its signal, if its job does not say. As long as a shutdown waits for it. */
+const PATIENCE_MS = 5000;
 
 /** What a job needs for its work. */
 export interface WorkPlace {
@@ -98,7 +101,9 @@ export function workOf(job: JobSettings, handlers: ReadonlyMap<string, AnyJobHan
   const { fences } = place;
   const all = [...fences].map(([its, { fence }]) => [its, lease.fences.includes(its) ? fence : null] as const);
   const { list, byName } = fencesOfJob(name, new Map(all));
-  return { name, handler: handlerOf(job, handlers, place), fences: list, fencesByName: byName };
+  const patienceMs =
+    job.kind === 'queue' && job.lease.abandonAfterMs < Infinity ? job.lease.abandonAfterMs : PATIENCE_MS;
+  return { name, handler: handlerOf(job, handlers, place), fences: list, fencesByName: byName, patienceMs };
 }
 
 function handlerOf(job: JobSettings, handlers: ReadonlyMap<string, AnyJobHandler>, place: WorkPlace): AnyJobHandler {
@@ -109,20 +114,21 @@ function handlerOf(job: JobSettings, handlers: ReadonlyMap<string, AnyJobHandler
       if (its === undefined) throw new ConfigError('handler', 'is missing: nothing was given that does the work');
       return its;
     }
-    case 'thread': {
+    case 'thread':
+    case 'process': {
       const { fences, folder, log, manager, onClose } = place;
       const isolated = new IsolatedHandler(
+        isolate,
         {
           job: name,
           file: resolve(folder, handler.module),
           exported: handler.exported,
           fences: [...fences].map(([its, { settings }]) => [its, lease.fences.includes(its) ? settings : null]),
-        isolate,
           logLevel: log.level,
         },
         manager,
       );
-      onClose(`threads of ${name}`, () => isolated.close());
+      onClose(`${isolate === 'thread' ? 'threads' : 'processes'} of ${name}`, () => isolated.close());
       return isolated.handler;
     }
   }

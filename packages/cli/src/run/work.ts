@@ -11,4 +11,6 @@ export interface Work {
   readonly fences: readonly Fence[];
   /** What the handler is given: the same by name, and an explanation for each other fence of the config. */
   readonly fencesByName: object;
+  /** How long the handler may ignore its signal before it counts as abandoned. Milliseconds. */
+  readonly patienceMs: number;
 }

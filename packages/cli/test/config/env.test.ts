@@ -37,7 +37,7 @@ test('numbers and switches may come from the environment', () => {
   expect(settings).toMatchObject({
     store: { redis: 'redis://cache', quarantine: true },
     server: { listen: { port: 9464 } },
-    shutdown: { graceMs: 3000 },
+    shutdown: { graceMs: 3000, exitOnAbandon: false },
     jobs: [{ concurrency: 3 }],
   });
 });

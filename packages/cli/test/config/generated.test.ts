@@ -35,7 +35,7 @@ describe('what is made from the schema', () => {
     expect(editor.safeParse(example).error).toBeUndefined();
     const job = { every: '5m', handler: './a.js' };
     const withJob = (keys: object): object => ({ ...example, jobs: { job: { ...job, ...keys } } });
-    for (const good of [{ every: 1000 }, { every: '${EVERY}' }, { isolate: 'thread' }, { lease: { ttl: '1.5s' } }]) {
+    for (const good of [{ every: 1000 }, { every: '${EVERY}' }, { isolate: 'process' }, { lease: { ttl: '1.5s' } }]) {
       expect(editor.safeParse(withJob(good)).error).toBeUndefined();
     }
     for (const bad of [

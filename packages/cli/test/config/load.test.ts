@@ -33,7 +33,8 @@ const settings = {
     ],
   ]),
   server: { listen: { host: undefined, port: 9464 } },
-  shutdown: { graceMs: 10_000 },
+  timing: {},
+  shutdown: { graceMs: 10_000, exitOnAbandon: false },
   jobs: [
     {
       kind: 'cron',
@@ -47,10 +48,10 @@ const settings = {
       catchUp: 'latest',
       retry: 0,
       maxRandomDelayMs: 0,
-      manual: 'lease',
       maxExecutions: undefined,
       missedExecutionToleranceMs: undefined,
       suppressMissedWarning: false,
+      manual: 'lease',
       lease: { ...lease, maxHoldMs: 7_200_000, fences: ['ledger'], resource: 'reports' },
     },
     {
@@ -64,11 +65,11 @@ const settings = {
       concurrency: 10,
       limiter: undefined,
       lockDurationMs: undefined,
-      lease: {
       stalledIntervalMs: undefined,
       maxStalledCount: undefined,
       removeOnComplete: undefined,
       removeOnFail: undefined,
+      lease: {
         ...lease,
         fences: ['ledger'],
         resource: expect.objectContaining({ text: 'customer:{data.customerId}', fields: ['data.customerId'] }),

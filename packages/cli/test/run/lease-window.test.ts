@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
-import { LeaseWindow } from '../../src/run/thread/lease-window.ts';
+import { LeaseWindow } from '../../src/run/isolated/lease-window.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['Date', 'hrtime'] }));
 afterEach(() => void vi.useRealTimers());

@@ -251,11 +251,14 @@ describe('closing', () => {
           began.open();
         }),
     };
-    await using running = await runConfig(configOf([intervalJob('long')], { shutdown: { graceMs: 200 } }), {
-      handlers,
-      log,
-      store,
-    });
+    await using running = await runConfig(
+      configOf([intervalJob('long')], { shutdown: { graceMs: 200, exitOnAbandon: false } }),
+      {
+        handlers,
+        log,
+        store,
+      },
+    );
     await began.opened;
     const closed = running.close();
     const { status, body } = await get(running, '/readyz');
@@ -290,11 +293,14 @@ describe('closing', () => {
         aborted = signal.aborted;
       },
     };
-    await using running = await runConfig(configOf([intervalJob('long')], { shutdown: { graceMs: 20_000 } }), {
-      handlers,
-      log: recordingLog().log,
-      store: memory(),
-    });
+    await using running = await runConfig(
+      configOf([intervalJob('long')], { shutdown: { graceMs: 20_000, exitOnAbandon: false } }),
+      {
+        handlers,
+        log: recordingLog().log,
+        store: memory(),
+      },
+    );
     await began.opened;
     const closed = running.close();
     goes.open();

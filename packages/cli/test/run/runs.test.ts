@@ -43,13 +43,22 @@ test.each<Case>([
   const { log, lines } = recordingLog();
   const metrics = new Metrics();
   const runs = new Runs(log, metrics);
-  const signal = aborted ? AbortSignal.abort() : new AbortController().signal;
+  const stop = new AbortController();
   const lease = { resource: 'r', fencingToken: 3, isHeld: () => isHeld, assertHeld() {} } as unknown as Lease;
   const counted: AnyJobHandler = (context) => {
     expect(runs.active).toBe(1);
+    if (aborted) stop.abort();
     return handler(context);
   };
-  const performed = runs.perform({ handler: counted, job, run, lease, signal, fences: {} });
+  const performed = runs.perform({
+    handler: counted,
+    job,
+    run,
+    lease,
+    signal: stop.signal,
+    fences: {},
+    patienceMs: 1000,
+  });
   const error = await performed.then(
     () => undefined,
     (its: unknown) => its,
@@ -88,9 +97,45 @@ test('a run whose lease was lost before its handler was called does not begin', 
   const lease = { resource: 'r', fencingToken: 3, isHeld: () => false, assertHeld } as unknown as Lease;
   const handler = vi.fn<AnyJobHandler>();
   const signal = AbortSignal.abort();
-  await expect(runs.perform({ handler, job, run, lease, signal, fences: {} })).rejects.toBe(lost);
+  await expect(runs.perform({ handler, job, run, lease, signal, fences: {}, patienceMs: 1000 })).rejects.toBe(lost);
   expect(handler).not.toHaveBeenCalled();
   expect(lines).toEqual([]);
+});
+
+test('a run that was told to end before its handler was called does not begin', async () => {
+  const { log, lines } = recordingLog();
+  const runs = new Runs(log, new Metrics());
+  const lease = { resource: 'r', fencingToken: 3, isHeld: () => true, assertHeld() {} } as unknown as Lease;
+  const handler = vi.fn<AnyJobHandler>();
+  const stop = new AbortController();
+  const performed = runs.perform({ handler, job, run, lease, signal: stop.signal, fences: {}, patienceMs: 1000 });
+  stop.abort(new Error('revoked'));
+  await expect(performed).rejects.toMatchObject({ code: 'NOT_STARTED', cause: { message: 'revoked' } });
+  expect(handler).not.toHaveBeenCalled();
+  expect(lines).toEqual([]);
+});
+
+test('a handler that goes on for longer than its patience after it was told to end is told of once, one that ends in time is not', async () => {
+  const { log, lines } = recordingLog();
+  const abandoned = new Gate();
+  const onAbandoned = vi.fn<() => void>(() => abandoned.open());
+  const runs = new Runs(log, new Metrics(), onAbandoned);
+  const lease = { resource: 'r', fencingToken: 3, isHeld: () => true, assertHeld() {} } as unknown as Lease;
+  const perform = (handler: AnyJobHandler, stop: AbortController): Promise<unknown> =>
+    runs.perform({ handler, job, run, lease, signal: stop.signal, fences: {}, patienceMs: 50 });
+  const obeys = new AbortController();
+  const ended = perform(() => obeys.abort(), obeys);
+  await ended;
+  const ignores = new AbortController();
+  const end = new Gate();
+  const goesOn = perform(() => (ignores.abort(), end.opened), ignores);
+  await abandoned.opened;
+  end.open();
+  await goesOn;
+  expect(onAbandoned).toHaveBeenCalledTimes(1);
+  expect(lines.filter(({ msg }) => msg === 'handler ignores its signal and is left behind')).toMatchObject([
+    { level: 50, job: 'job', patienceMs: 50 },
+  ]);
 });
 
 test('a lease that is lost in mid-run aborts the run, and is told and counted', async () => {

@@ -20,7 +20,7 @@ test('a run that ignores its signal is left behind after its time, its lease not
   const never = new Promise<never>(() => {});
   const run = { tick: null, trigger: 'interval', attempt: 1 } as const;
   const job = { name: 'stuck', id: null, data: undefined };
-  void runs.perform({ handler: () => never, job, run, lease, signal: lease.signal, fences: {} });
+  void runs.perform({ handler: () => never, job, run, lease, signal: lease.signal, fences: {}, patienceMs: 1000 });
   const order: string[] = [];
   const closed = await shutDown(
     {

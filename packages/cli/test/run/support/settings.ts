@@ -54,7 +54,7 @@ export function configOf(jobs: readonly JobSettings[], others: Partial<Settings>
     fences: new Map(),
     timing: {},
     server: { listen: { host: '127.0.0.1', port: 0 } },
-    shutdown: { graceMs: 100 },
+    shutdown: { graceMs: 100, exitOnAbandon: false },
     jobs,
     ...others,
   };

@@ -1,13 +1,13 @@
 import { LeaseLostError, type Fence, type Grant, type Holding, type StaleTokenError } from '@leasehold/core';
 
-import { LeaseWindow } from './lease-window.ts';
+import { LeaseWindow, type Until } from './lease-window.ts';
 import type { RunMessage } from './messages.ts';
 
 /**
- * The lease of a run in a thread: it tells whether it is held, and writes through fences. It is kept, extended and released by the thread that
- * has started this one.
+ * The lease of a run in a thread or process of its own: it tells whether it is held, and writes through fences. It is kept, extended and released
+ * by the one that has started this one.
  */
-export class ThreadLease implements Holding {
+export class IsolatedLease implements Holding {
   readonly resource: string;
   readonly grant: Grant;
   readonly ttlMs: number;
@@ -50,6 +50,11 @@ export class ThreadLease implements Holding {
     if (this.signal.aborted && this.signal.reason instanceof LeaseLostError) throw this.signal.reason;
     const { leaseId, fencingToken } = this.grant;
     throw new LeaseLostError(this.resource, { reason: 'expired', leaseId, fencingToken });
+  }
+
+  /** Where no memory is shared: the window has moved. */
+  trustUntil(until: Until): void {
+    this.#window.until = until;
   }
 
   toJSON(): Grant {

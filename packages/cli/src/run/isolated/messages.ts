@@ -2,9 +2,10 @@ import { LeaseLostError, RunCancelledError, type Grant, type LossReason, type Ca
 
 import type { FenceSettings } from '../../config/settings.ts';
 import type { JobInfo, RunInfo } from '../context.ts';
+import type { Until, WindowSource } from './lease-window.ts';
 
-/** What a thread is made with. */
-export interface ThreadData {
+/** What a thread or a process is made with. */
+export interface HandlerData {
   readonly job: string;
   /** The absolute path of the handler's module. */
   readonly file: string;
@@ -14,7 +15,7 @@ export interface ThreadData {
   readonly logLevel: string;
 }
 
-/** A run that is to begin; one at a time in a thread. */
+/** A run that is to begin; one at a time in each place. */
 export interface RunMessage {
   readonly type: 'run';
   readonly job: JobInfo;
@@ -23,17 +24,29 @@ export interface RunMessage {
     readonly resource: string;
     readonly grant: Grant;
     readonly ttlMs: number;
-    readonly window: SharedArrayBuffer;
+    readonly window: WindowSource;
   };
 }
 
-export type ToThread = RunMessage | { readonly type: 'abort'; readonly reason: PlainError };
+export type ToHandler =
+  | RunMessage
+  | { readonly type: 'abort'; readonly reason: PlainError }
+  /** Where no memory is shared: until when the lease may be trusted now. */
+  | { readonly type: 'until'; readonly until: Until };
 
-export type FromThread =
+export type FromHandler =
+  /** Its file is imported and its fences are open. */
+  | { readonly type: 'opened' }
   | { readonly type: 'log'; readonly line: string }
   | { readonly type: 'refused'; readonly refusal: Refusal }
   | { readonly type: 'done'; readonly value: unknown }
   | { readonly type: 'failed'; readonly error: PlainError };
+
+/** A process is told as a message what a thread is made with. */
+export type ToProcess = ToHandler | { readonly type: 'begin'; readonly data: HandlerData };
+
+/** A process tells what ends it, where a thread has an event for it. */
+export type FromProcess = FromHandler | { readonly type: 'fault'; readonly error: PlainError };
 
 /** What a `StaleTokenError` is made of. */
 export interface Refusal {
@@ -43,7 +56,7 @@ export interface Refusal {
   readonly highest: { readonly fencingToken: number; readonly leaseId: string | null };
 }
 
-/** What is left of an error on its way to another thread. */
+/** What is left of an error on its way to another thread or process. */
 export interface PlainError {
   readonly name: string;
   readonly message: string;

@@ -1,11 +1,20 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 
-/** A command and what it has started, as long as that stays in its group. */
+const LOOK_MS = 20;
+/** The kernel may need a moment. */
+const KILL_MS = 1000;
+
+/** A process that leads a group, and what it has started, as long as that stays in the group. */
 export class ProcessGroup {
   readonly #leader: number;
+  readonly #exit: Promise<unknown>;
+  #isOver = false;
 
-  constructor(leader: number) {
+  /** `exit` resolves when the leader has ended. */
+  constructor(leader: number, exit: Promise<unknown>) {
     this.#leader = leader;
+    this.#exit = exit.then(() => (this.#isOver = true));
   }
 
   signal(signal: NodeJS.Signals): void {
@@ -13,6 +22,25 @@ export class ProcessGroup {
       process.kill(-this.#leader, signal);
     } catch {
       // Nobody is left.
+    }
+  }
+
+  /** SIGTERM, and SIGKILL for whoever is left after `killAfterMs`. Resolves when the leader has ended and nobody is left. */
+  async terminate(killAfterMs: number): Promise<void> {
+    this.signal('SIGTERM');
+    await this.#over(killAfterMs);
+    // A number that is no longer in use may be somebody else's soon.
+    if (!this.#isOver || this.isAlive()) this.signal('SIGKILL');
+    await this.#exit;
+    await this.#over(KILL_MS);
+  }
+
+  /** Until the leader has ended and nobody is left, or the time is over. */
+  async #over(timeoutMs: number): Promise<void> {
+    const deadline = performance.now() + timeoutMs;
+    for (let leftMs = timeoutMs; leftMs > 0 && (!this.#isOver || this.isAlive());) {
+      await sleep(Math.min(LOOK_MS, leftMs));
+      leftMs = deadline - performance.now();
     }
   }
 
