@@ -154,8 +154,5 @@ export function redis(): z.ZodType<string | RedisMap, WrittenRedis> {
     typeof value === 'object' && value !== null && !Array.isArray(value)
       ? (value as RedisMap)
       : (faultOfRedisUrl(value) ?? (value as string)),
-  ).meta({ jsonForms: [redisByUrl, redisByHost, redisBySentinel, redisByCluster] }) as unknown as z.ZodType<
-    string | RedisMap,
-    WrittenRedis
-  >;
+  ).meta({ jsonForms: [redisByUrl, redisByHost, redisBySentinel, redisByCluster] });
 }

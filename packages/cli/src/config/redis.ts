@@ -80,7 +80,7 @@ function tlsOf(judge: Judge, path: Path, tls: GivenTls, folder: string): TlsSett
   const { ca, cert, key, servername } = tls;
   if ((cert === undefined) !== (key === undefined)) {
     const [has, needs] = cert === undefined ? ['key', 'cert'] : ['cert', 'key'];
-    judge.add([...path, 'tls', has as string], `needs ${needs} beside it`, `give tls: { cert: …, key: … }`);
+    judge.add([...path, 'tls', has], `needs ${needs} beside it`, `give tls: { cert: …, key: … }`);
   }
   if (key !== undefined && isPem(key)) refuseLiteral(judge, [...path, 'tls', 'key'], tls, 'key');
   const file = (given: string | undefined): string | undefined =>

@@ -1,6 +1,7 @@
 import { LeaseManager, MemoryLeaseStore } from '@leasehold/core';
 import { leasedCron } from '@leasehold/cron';
-import { expect, test } from 'vitest';
+import { LeasedWorker } from '@leasehold/bullmq';
+import { expect, test, vi } from 'vitest';
 
 import { ConfigFileError, parseConfig } from '../../src/index.ts';
 import { withJob } from './support.ts';
