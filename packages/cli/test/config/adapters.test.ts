@@ -90,3 +90,79 @@ test.each(options.map((option) => [JSON.stringify(option), option] as const))(
     await cron.manager.close();
   },
 );
+
+const lease = { resource: 'a' };
+const queueOptions: readonly object[] = [
+  {},
+  { queue: '' },
+  { queue: 'a:b' },
+  { queue: 'a b' },
+  { concurrency: 0 },
+  { concurrency: 1 },
+  { maxStalledCount: -1 },
+  { maxStalledCount: 0 },
+  { stalledInterval: 0 },
+  { stalledInterval: 1 },
+  { lease: undefined },
+  { lease: {} },
+  { lease: { resource: '' } },
+  { lease: { resource: 'a\n' } },
+  { lease: { resource: 'é'.repeat(129) } },
+  { lease: { resource: 'customer:undefined' } },
+  { lease: { resource: 'null' } },
+  { lease: { resource: 'nullable' } },
+  { lease: { resource: 'a:[object Object]' } },
+  { lease: { ...lease, ttl: 99 } },
+  { lease: { ...lease, ttl: '24h' } },
+  { lease: { ...lease, ttl: '25h' } },
+  { lease: { ...lease, ttl: '30 s' } },
+  { lease: { ...lease, maxHold: 0 } },
+  { lease: { ...lease, maxHold: Infinity } },
+  { lease: { ...lease, activate: 'on-write' } },
+  { lease: { ...lease, activate: 'never' } },
+  { lease: { ...lease, fences: 'a' } },
+  { lease: { ...lease, scope: 'worker' } },
+  { lease: { ...lease, scope: 'queue' } },
+  { lease: { ...lease, scope: 'worker', whenBusy: 'delay' } },
+  { lease: { ...lease, whenBusy: 'skip' } },
+  { lease: { ...lease, whenBusy: 'wait' } },
+  { lease: { ...lease, whenLost: 'retry' } },
+  { lease: { ...lease, whenLost: 'again' } },
+  { lease: { ...lease, abandonAfter: 0 } },
+  { lease: { ...lease, abandonAfter: '1 min' } },
+  { lease: { ...lease, abandonAfter: Infinity } },
+  { lease: { ...lease, other: 1 } },
+];
+
+test.each(queueOptions.map((option) => [JSON.stringify(option), option] as const))(
+  'a config takes %s as a job of a queue if LeasedWorker does',
+  async (_, option) => {
+    const { queue = 'queue', ...others } = { lease, ...option } as { queue?: string; lease: object };
+    let refusal: unknown;
+    try {
+      parseConfig(withJob({ queue, handler: './a.js', ...others }));
+    } catch (error) {
+      refusal = error;
+    }
+    expect(refusal === undefined || refusal instanceof ConfigFileError).toBe(true);
+    const manager = new LeaseManager({ store: new MemoryLeaseStore() });
+    let worker: LeasedWorker | undefined;
+    // BullMQ prints that nobody is there.
+    using _error = vi.spyOn(console, 'error').mockImplementation(() => {});
+    try {
+      // It is closed before it connects anywhere.
+      worker = new LeasedWorker(queue, async () => {}, {
+        connection: { host: '127.0.0.1', port: 1, lazyConnect: true, retryStrategy: () => null },
+        autorun: false,
+        ...others,
+        ...(others.lease && { lease: { ...others.lease, manager } }),
+      } as never);
+      worker.on('error', () => {});
+    } catch {
+      // What BullMQ refuses is an error of its own.
+    }
+    expect(refusal === undefined).toBe(worker !== undefined);
+    await worker?.close(true);
+    await manager.close();
+  },
+);
