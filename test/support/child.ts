@@ -46,7 +46,14 @@ export class Child implements AsyncDisposable {
   #ended: Exit | null = null;
 
   constructor(path: string, { args = [], env = {}, execArgv = [], within = [], scope }: ChildOptions) {
-    const [command, ...rest] = [...within, process.execPath, ...sourceArgs(), ...execArgv, path, ...args];
+    const [command = process.execPath, ...rest] = [
+      ...within,
+      process.execPath,
+      ...sourceArgs(),
+      ...execArgv,
+      path,
+      ...args,
+    ];
     const child = spawnGuarded(command, rest, {
       env: { ...process.env, NODE_OPTIONS: undefined, ...env },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

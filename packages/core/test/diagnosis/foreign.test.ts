@@ -6,8 +6,8 @@ const uuid = 'f9d5a2a8-0d6c-4a3e-9b59-3a2f6f1f8a11';
 const hex = '9f86d081884c7d659a2feaa0c55ad015';
 const jid = 'b4a577edbccf1d805744efa9';
 
-// Recorded: as the sources of redlock 4.2, redlock-universal 0.8, redis-semaphore 5.8, BullMQ 6.7, ShedLock, Redisson and
-// sidekiq-unique-jobs write them.
+// In the form in which the sources of redlock 4.2, redlock-universal 0.8, redis-semaphore 5.8, BullMQ 6.7, ShedLock, Redisson
+// and sidekiq-unique-jobs write them; not taken from running ones.
 test.each<[string, string, [type: string, preview: string], Record<string, string>, ForeignLibrary, string, RegExp]>([
   ['redlock', 'locks:reports', ['string', hex], {}, 'redlock', 'possible', /random/],
   ['redis-semaphore', 'mutex:reports', ['string', uuid], {}, 'redis-semaphore', 'likely', /uuid/],

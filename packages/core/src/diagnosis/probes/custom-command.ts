@@ -51,7 +51,7 @@ export function customCommand(
 }
 
 function read(stdout: string): Answer {
-  const [, state = '', detail = ''] = stdout.match(/^(\S*)[ \t:]*(.*)/) ?? [];
+  const [, state = '', detail = ''] = stdout.match(/^([a-z]+)(?=[\s:]|$)[: \t]*(.*)/) ?? [];
   if (!STATES.includes(state)) {
     return answer(
       'unverifiable',

@@ -17,7 +17,7 @@ const stateSchema = z.object({
  * does not know a container is never `gone`: the container may be another daemon's, on this machine, too (containerd under
  * Kubernetes, Podman, a second dockerd).
  *
- * Tested with recorded answers of Docker 28, not against a daemon.
+ * Tested with answers in the form that Docker documents, not against a daemon.
  */
 export function docker(options: ToolOptions = {}): OwnerProbe {
   const command = options.command ?? 'docker';

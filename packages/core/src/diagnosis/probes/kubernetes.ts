@@ -18,7 +18,7 @@ export interface KubernetesOptions extends ToolOptions {
  * Asks `kubectl get pod` for the pod that the owner ran in. Undefined for owners whose POD_NAME and POD_NAMESPACE were not
  * set. Needs `get` on pods; with `list` on nodes it also sees which cluster this is, and nodes that do not report.
  *
- * Tested with recorded answers of kubectl 1.32, not against a cluster.
+ * Tested with answers in the form that Kubernetes documents, not against a cluster.
  */
 export function kubernetes(options: KubernetesOptions = {}): OwnerProbe {
   const command = options.command ?? 'kubectl';

@@ -11,7 +11,7 @@ const PROPERTIES = 'LoadState,ActiveState,SubState,MainPID,InvocationID,ControlG
  * Asks `systemctl show` for the unit that the owner ran in. Undefined for owners without one. Units are known by name, so
  * the answer counts only in the same boot of the same machine.
  *
- * Tested with recorded answers of systemd 252, not against a running one.
+ * Tested with answers in the form that systemd documents, not against a running one.
  */
 export function systemd(options: ToolOptions = {}): OwnerProbe {
   return systemdAs(ownerIdentity(), options);
