@@ -124,7 +124,7 @@ export function queueSettings(
 ): QueueJobSettings {
   const { judge } = context;
   const path = ['jobs', name];
-  const { queue, handler, isolate = 'none', prefix = 'bull', connection = context.redis, concurrency = 1 } = job;
+  const { queue, handler, isolate = 'none', prefix = 'bull', concurrency = 1 } = job;
   const { limiter, lockDuration: lockDurationMs, lease } = job;
   const { resource, scope = 'job', whenBusy, whenLost = 'requeue', abandonAfter = Infinity } = lease;
   if (typeof connection !== 'string' && connection.kind === 'cluster' && !/\{[^}]+\}/.test(`${prefix}:${queue}`)) {
