@@ -89,6 +89,7 @@ export class Tenure implements Slotted {
   #loss: LeaseLostError | undefined;
   #cancellation: RunCancelledError | undefined;
   #controller: AbortController | undefined;
+  #refusal: StaleTokenError | undefined;
   readonly #clock: OwnerClock;
   readonly observer: TenureObserver;
 
@@ -217,7 +218,10 @@ export class Tenure implements Slotted {
     this.observer.lost(this, this.#loss);
   }
 
+  /** A body usually ends with the error that its write was refused with: told again, it is no second refusal. */
   refuse(error: StaleTokenError): void {
+    if (error === this.#refusal) return;
+    this.#refusal = error;
     this.floor = Math.max(this.floor, error.highest.fencingToken);
     this.observer.refused(this, error);
     this.lose('fenced', `by ${error.fence} at ${error.highest.fencingToken}`, error);

@@ -10,8 +10,8 @@ import {
   Gauge,
   Histogram,
   register as defaultRegister,
+  Registry,
   type OpenMetricsContentType,
-  type Registry,
 } from 'prom-client';
 
 import type { LeaseEvent, ManagerEvents } from '../events.ts';
@@ -105,17 +105,13 @@ class LeaseMetrics {
       cancelled: ({ reason }) => cancelled.inc({ reason }),
       lost: (event) => {
         const { reason } = event.error;
-        lost.inc({
-          labels: { class: this.#classes.label(event.resource), reason },
-          value: 1,
-          exemplarLabels: this.#exemplar(event),
-        });
+        lost({ class: this.#classes.label(event.resource), reason }, event);
         if (reason === 'expired' || reason === 'store-unreachable' || reason === 'clock-step') {
           operations.inc({ operation: 'expire', outcome: 'lost' });
         }
       },
       rejected: (event) => {
-        stale.inc({ labels: { fence: event.error.fence }, value: 1, exemplarLabels: this.#exemplar(event) });
+        stale({ fence: event.error.fence }, event);
         operations.inc({ operation: 'reject', outcome: 'stale' });
       },
     };
@@ -166,8 +162,18 @@ class LeaseMetrics {
     return new Counter({ ...this.#called(name), help, labelNames });
   }
 
-  #counterWithExemplars<L extends string>(name: string, help: string, ...labelNames: L[]): Counter<L> {
-    return new Counter({ ...this.#called(name), help, labelNames, enableExemplars: true });
+  /** A counter whose last event can be looked up, where the registry can show that. */
+  #counterWithExemplars<L extends string>(
+    name: string,
+    help: string,
+    ...labelNames: L[]
+  ): (labels: Record<L, string>, event: LeaseEvent) => void {
+    const enableExemplars = (this.#registry.contentType as string) === Registry.OPENMETRICS_CONTENT_TYPE;
+    const counter: Counter<L> = new Counter({ ...this.#called(name), help, labelNames, enableExemplars });
+    return (labels, event) =>
+      enableExemplars
+        ? counter.inc({ labels, value: 1, exemplarLabels: this.#exemplar(event) as Partial<Record<L, string>> })
+        : counter.inc(labels);
   }
 
   #histogram<L extends string>(name: string, help: string, buckets: number[], ...labelNames: L[]): Histogram<L> {
