@@ -32,7 +32,7 @@ export interface JobContext<Data = unknown, Fences extends object = JobFences> {
   readonly job: JobInfo<Data>;
   readonly run: RunInfo;
   /**
-   * What fences take, and what tells at any moment whether this run may still act. In a thread (`isolate: thread`) it has
+   * What fences take, and what tells at any moment whether this run may still act. In a thread or process of its own (`isolate`) it has
    * `resource grant fencingToken leaseId ttlMs signal remainingMs isHeld assertHeld toJSON` and nothing else.
    */
   readonly lease: Lease;

@@ -1,3 +1,5 @@
+import { AsyncResource } from 'node:async_hooks';
+
 import type { Logger } from 'pino';
 
 import { EXIT } from '../exit.ts';
@@ -18,18 +20,23 @@ const WHAT = {
  */
 export function endOnCrash(log: Logger, giveUp: () => Promise<number>): () => void {
   let isEnding = false;
-  const crashed = (error: unknown, origin: NodeJS.UncaughtExceptionOrigin): void => {
-    if (process.listenerCount('uncaughtException') > 1) return;
-    tell(() => log.fatal({ err: readable(error), origin }, `${WHAT[origin]}; runs are aborted, and the process ends`));
-    if (isEnding) return;
-    isEnding = true;
+  const end = async (): Promise<void> => {
     const given = giveUp().then((left) =>
       tell(() =>
         log.info({ left }, left === 0 ? 'leases are given up' : 'leases of runs that go on run out by themselves'),
       ),
     );
-    void isWithin(given, EXIT_AFTER_MS).then(() => process.exit(EXIT.unexpected));
+    await isWithin(given, EXIT_AFTER_MS);
+    process.exit(EXIT.unexpected);
   };
+  // Not as a part of the run that it happened in: that one is to be waited for as well.
+  const crashed = AsyncResource.bind((error: unknown, origin: NodeJS.UncaughtExceptionOrigin): void => {
+    if (process.listenerCount('uncaughtException') > 1) return;
+    tell(() => log.fatal({ err: readable(error), origin }, `${WHAT[origin]}; runs are aborted, and the process ends`));
+    if (isEnding) return;
+    isEnding = true;
+    void end();
+  });
   process.on('uncaughtException', crashed);
   return () => void process.off('uncaughtException', crashed);
 }

@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { LeaseholdError, ManagerClosedError, type LeaseManager } from '@leasehold/core';
@@ -61,7 +62,9 @@ export class Running implements RunningConfig {
     this.ready = this.#isReady.promise;
     this.ready.catch(() => {});
     const { exitOnAbandon } = settings.shutdown;
-    this.#runs = new Runs(log, this.#metrics, exitOnAbandon ? () => void this.#exit() : undefined);
+    // Not as a part of the run that it is about.
+    const onAbandoned = AsyncResource.bind(() => void this.#exit());
+    this.#runs = new Runs(log, this.#metrics, exitOnAbandon ? onAbandoned : undefined);
     const { refreshRatio = REFRESH_RATIO } = settings.timing;
     const ttlMs = Math.min(DEFAULT_TTL_MS, ...settings.jobs.map(({ lease }) => lease.ttlMs));
     this.#health = new Health(manager, ttlMs / refreshRatio, log, this.#metrics);

@@ -61,3 +61,25 @@ test('what cannot be run by name is refused with its place', async () => {
   await expect(once('by-schedule', () => {})).rejects.toThrow("jobs.by-schedule.manual: is 'reject'");
   await expect(once('other', () => {})).rejects.toThrow("jobs: has no job 'other'; there are report");
 });
+
+test('a signal that comes before the handler is called, calls none', async () => {
+  const { log, lines } = recordingLog();
+  const config = configOf([cronJob('report')]);
+  const store = new MemoryLeaseStore();
+  const stop = new AbortController();
+  let began = 0;
+  const run = runOnce(config, 'report', {
+    log,
+    signal: stop.signal,
+    store,
+    handlers: { report: () => void began++ },
+  });
+  // As a signal that is heard in the turn of the event loop in which the store has answered.
+  await new Promise<void>((granted) => {
+    const look = (): void => (lines.some(({ msg }) => msg === 'lease acquired') ? granted() : queueMicrotask(look));
+    look();
+  });
+  stop.abort(new RunCancelledError('report', 'shutdown'));
+  await expect(run).rejects.toMatchObject({ code: 'NOT_STARTED', cause: { code: 'RUN_CANCELLED' } });
+  expect(began).toBe(0);
+});
