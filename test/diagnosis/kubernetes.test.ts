@@ -232,6 +232,8 @@ describe('kubernetes', () => {
   test.each([
     ['--kubeconfig=/tmp/x', 'prod'],
     ['web', '--kubeconfig=/tmp/x'],
+    ['--all', 'prod'],
+    ['web', '--watch'],
     ['a/b', 'prod'],
     ['web;reboot', 'prod'],
     [undefined, 'prod'],

@@ -1,5 +1,6 @@
 // There is no Docker daemon and no systemd here: small programs print what the tools would, by their documentation.
-import { afterAll, describe, expect, test } from 'vitest';
+import { readFileSync } from 'node:fs';
+import { afterAll, describe, expect, test, vi } from 'vitest';
 
 import type { OwnerState } from '../../packages/core/src/diagnosis/probe.ts';
 import { customCommand } from '../../packages/core/src/diagnosis/probes/custom-command.ts';
@@ -8,6 +9,7 @@ import { probeOwner } from '../../packages/core/src/diagnosis/probes/probe-owner
 import { systemdAs } from '../../packages/core/src/diagnosis/probes/systemd.ts';
 import type { OwnerIdentity } from '../../packages/core/src/owner.ts';
 import { FakeTools, printing } from '../support/fake-tool.ts';
+import { isAlive } from '../support/signals.ts';
 import { asked, owner } from './owner.ts';
 
 const tools = new FakeTools();
@@ -176,6 +178,14 @@ describe('a command of one’s own', () => {
     const probe = customCommand(tools.tool(body).command, [], { name: 'nomad' });
     const found = await probeOwner(owner, [probe], { timeoutMs: 500 });
     expect(found).toMatchObject({ state: 'unverifiable', probe: 'nomad', detail: expect.stringMatching(detail) });
+  });
+
+  test('is killed when the time is over, also if it does not want to end', async () => {
+    const { command } = tools.tool(`trap '' TERM; echo $$ > "$0.pid"; exec sleep 600`);
+    await probeOwner(owner, [customCommand(command, [], { name: 'nomad' })], { timeoutMs: 300 });
+    const pid = Number(readFileSync(`${command}.pid`, 'utf8'));
+    expect(pid).toBeGreaterThan(1);
+    await vi.waitUntil(() => !isAlive(pid));
   });
 
   test('gets the owner on its standard input and in its environment, and its arguments without a shell between', async () => {

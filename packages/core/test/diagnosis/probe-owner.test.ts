@@ -135,6 +135,8 @@ describe('commands to check by hand', () => {
 
   const hostile = [
     '--kubeconfig=/tmp/x',
+    '--all',
+    '-w',
     '$(reboot)',
     'a;reboot',
     'a\nreboot',

@@ -25,24 +25,34 @@ export function execute(
     readonly env?: Readonly<Record<string, string>> | undefined;
   },
 ): Promise<Executed> {
+  const { signal } = options;
   return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
     const child = execFile(
       command,
       [...args],
       {
-        signal: options.signal,
-        killSignal: 'SIGKILL', // it only reads, and must not outlast the patience
+        killSignal: 'SIGKILL',
         maxBuffer: MAX_OUTPUT,
         // Messages are recognised, so they must be in English.
         env: { ...process.env, LC_ALL: 'C', ...options.env },
         windowsHide: true,
       },
       (error, stdout, stderr) => {
+        signal.removeEventListener('abort', kill);
         if (error === null) resolve({ exitCode: 0, stdout, stderr });
         else if (typeof error.code === 'number') resolve({ exitCode: error.code, stdout, stderr });
         else reject(Object.assign(new Error(error.message), { code: error.code }));
       },
     );
+    // Not by the option `signal`: that sends SIGTERM, which can be ignored. It only reads, and must not outlast the patience.
+    const kill = (): void => {
+      child.kill('SIGKILL');
+      child.stdout?.destroy(); // which what it has started may still hold
+      child.stderr?.destroy();
+      reject(signal.reason as Error);
+    };
+    signal.addEventListener('abort', kill, { once: true });
     child.stdin?.on('error', () => {}); // it need not read what it is given
     child.stdin?.end(options.input ?? '');
   });
