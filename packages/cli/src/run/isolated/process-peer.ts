@@ -29,6 +29,7 @@ export class ProcessPeer implements Peer {
   readonly ended: Promise<Ending>;
   readonly #child: ChildProcess;
   readonly #group: ProcessGroup | undefined;
+  #isKept = false;
   #heard: ((message: FromHandler) => void) | undefined;
 
   constructor(data: HandlerData) {
@@ -88,6 +89,7 @@ export class ProcessPeer implements Peer {
   }
 
   keep(isKept: boolean): void {
+    this.#isKept = isKept;
     if (isKept) {
       this.#child.ref();
       this.#child.channel?.ref();
@@ -98,7 +100,11 @@ export class ProcessPeer implements Peer {
   }
 
   async terminate(): Promise<unknown> {
-    if (this.#group !== undefined && alive.has(this.#group)) await this.#group.terminate(KILL_AFTER_MS);
+    if (this.#group !== undefined && alive.has(this.#group)) {
+      if (this.#isKept) await this.#group.terminate(KILL_AFTER_MS);
+      // No run is asked to end.
+      else this.#group.signal('SIGKILL');
+    }
     return this.ended;
   }
 
