@@ -44,5 +44,7 @@ await command(async (stopping) => {
   lines.push(`${passed} passed, ${failed} failed`);
   process.stdout.write(`${lines.join('\n')}\n`);
   if (failed > 0 || code !== 0) return 1;
-  return notRun.length > 0 && process.env['LEASEHOLD_ALL_TESTS'] === '1' ? 1 : 0;
+  // What only a machine can permit is told of, and fails nowhere.
+  const avoidable = notRun.filter((name) => !/\[needs (namespaces|freezer)\]/.test(name));
+  return avoidable.length > 0 && process.env['LEASEHOLD_ALL_TESTS'] === '1' ? 1 : 0;
 });

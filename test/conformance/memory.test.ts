@@ -27,6 +27,7 @@ const store = describeLeaseStore(
 
 test('the cases that a memory store has no means for are these', () => {
   expect(store.leftOut).toEqual([
+    'a forced release refuses what is not ours, and leaves it alone',
     'tokens grow across the promotion of a lagging replica',
     'list leaves out what is not ours',
     'something of another type under our key is refused by every operation, and left alone',

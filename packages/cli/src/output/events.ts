@@ -20,6 +20,7 @@ const EVENT_TONES: Readonly<Record<HistoryEntry['event'], Tone>> = {
   lost: 'bad',
   revoked: 'warning',
   refused: 'bad',
+  forced: 'warning',
 };
 
 export function eventTable(output: Output, events: readonly HistoryEntry[]): Promise<void> {

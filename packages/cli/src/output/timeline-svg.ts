@@ -34,6 +34,7 @@ const LOOKS: Readonly<Record<TenureEnd, Look>> = {
   expired: { colour: '#E69F00', hatch: 'M0 6L6 0', word: 'expired' },
   lost: { colour: '#D55E00', hatch: 'M0 6L6 0M0 0L6 6', word: 'lost' },
   refused: { colour: '#CC79A7', hatch: 'M0 0L6 6', word: 'refused' },
+  forced: { colour: '#000000', hatch: 'M0 3H6M3 0V6', word: 'released by force' },
   unknown: { colour: '#BBBBBB', hatch: '', word: 'end not kept' },
 };
 
@@ -42,6 +43,7 @@ const MARKS: Readonly<Record<TenureMark['event'], string>> = {
   revoked: 'M-5 -4H5L0 5Z',
   refused: 'M-5 -5L5 5M5 -5L-5 5',
   adopted: 'M0 -6L5 0L0 6L-5 0Z',
+  forced: 'M-5 5L0 -6L5 5Z',
 };
 
 const INCOMPLETE =

@@ -1,11 +1,11 @@
 import type { HistoryEntry } from '@leasehold/core';
 
 /** How a tenure ended. `open`: no end is recorded and nobody came after. `unknown`: somebody came after, and its end was not kept. */
-export type TenureEnd = 'released' | 'expired' | 'lost' | 'refused' | 'handed-over' | 'open' | 'unknown';
+export type TenureEnd = 'released' | 'expired' | 'lost' | 'refused' | 'forced' | 'handed-over' | 'open' | 'unknown';
 
 /** Something that happened to a tenure, other than its beginning and its end. */
 export interface TenureMark {
-  readonly event: 'revoked' | 'refused' | 'adopted';
+  readonly event: 'revoked' | 'refused' | 'adopted' | 'forced';
   readonly at: Date;
   readonly detail: string;
 }
@@ -55,6 +55,7 @@ export function tenuresOf(events: readonly HistoryEntry[]): readonly Tenure[] {
         draft.marks.push({ event, at, detail });
         break;
       case 'refused':
+      case 'forced':
         draft.marks.push({ event, at, detail });
         end(draft, event, at);
         break;

@@ -12,6 +12,8 @@ import type {
   CancelRequest,
   ExtendItem,
   ExtendVerdict,
+  ForceReleaseReply,
+  ForceReleaseRequest,
   HistoryEvent,
   LeaseRecord,
   LeaseStore,
@@ -32,6 +34,7 @@ import { acquireArgs, acquireReply, acquireScript } from './scripts/acquire.ts';
 import { adoptArgs, adoptReply, adoptScript } from './scripts/adopt.ts';
 import { cancelArgs, cancelReply, cancelScript } from './scripts/cancel.ts';
 import { extendArgs, extendReply, extendScript } from './scripts/extend.ts';
+import { forceReleaseArgs, forceReleaseReply, forceReleaseScript } from './scripts/force-release.ts';
 import { historyArgs, historyReply, historyScript } from './scripts/history.ts';
 import { readArgs, readReply, readScript } from './scripts/read.ts';
 import { releaseArgs, releaseReply, releaseScript } from './scripts/release.ts';
@@ -137,6 +140,11 @@ export class RedisLeaseStore implements LeaseStore {
   revoke(request: RevokeRequest, call: StoreCall): Promise<RevokeReply> {
     const args = revokeArgs(this.#record(request.resource), request);
     return this.#connection.run(revokeScript, args, call, revokeReply, request);
+  }
+
+  forceRelease(request: ForceReleaseRequest, call: StoreCall): Promise<ForceReleaseReply> {
+    const args = forceReleaseArgs(this.#record(request.resource), request);
+    return this.#connection.run(forceReleaseScript, args, call, forceReleaseReply, request);
   }
 
   /** A resource whose slot of a Cluster moves to another node meanwhile may be missed, or come twice. */

@@ -30,6 +30,8 @@ import type {
   CancelRequest,
   ExtendItem,
   ExtendVerdict,
+  ForceReleaseReply,
+  ForceReleaseRequest,
   ReleaseReply,
   ReleaseRequest,
   RevokeReply,
@@ -240,6 +242,33 @@ export function decideRevoke(state: ResourceState, request: RevokeRequest, nowUs
   return { state: note(marked, 'all', 'revoked', lease, nowUs, `${operator}: ${reason}`), reply, messages };
 }
 
+export function decideForceRelease(
+  state: ResourceState,
+  request: ForceReleaseRequest,
+  nowUs: number,
+): Decision<ForceReleaseReply> {
+  const { lease } = state;
+  const { leaseId, fencingToken, extensions, elapsedMs, floor, operator, reason } = request;
+  const refuse = (reply: ForceReleaseReply): Decision<ForceReleaseReply> => ({ state, reply, messages: SILENCE });
+  const lost = whyLost(lease, leaseId, nowUs);
+  if (lease === null || (lost !== null && lost !== 'expired')) {
+    return refuse({ kind: 'lost', reason: lost ?? 'missing' });
+  }
+  if (lease.fencingToken !== fencingToken) return refuse({ kind: 'lost', reason: 'superseded' });
+  if (lease.extensions !== extensions) return refuse({ kind: 'changed' });
+  if (elapsedMs !== null) {
+    const remainingMs = leftMs(lease.expiresUs + elapsedMs * 1000, nowUs);
+    if (remainingMs > 0) return refuse({ kind: 'running', remainingMs });
+  }
+  const noted = note(state, 'all', 'forced', lease, nowUs, `${operator}: ${reason}`);
+  const endUs = Math.min(lease.expiresUs, nowUs);
+  const previous = { owner: lease.owner, fencingToken, endUs, reason: 'force-released' };
+  const told = tell('revoked', lease, 0);
+  const freed = { ...free(lease, floor, nowUs), previous };
+  const opened = openTurn({ ...noted, lease: freed, keptUntilUs: null }, lease.ttlMs, nowUs);
+  return { state: opened.state, reply: { kind: 'released' }, messages: [...told, ...opened.messages] };
+}
+
 export function decideRelease(before: ResourceState, request: ReleaseRequest, nowUs: number): Decision<ReleaseReply> {
   const state = { ...before, ticks: endTick(before.ticks, request, nowUs) };
   const lost = whyLost(state.lease, request.leaseId, nowUs);
@@ -268,7 +297,16 @@ function endTenure(state: ResourceState, request: ReleaseRequest, nowUs: number)
   const { lease } = state;
   if (lease === null) return { state, messages: SILENCE };
   const { floor, history, outcome } = request;
-  const freed: StoredLease = {
+  const freed = { ...free(lease, floor, nowUs), previous: ending(lease, 'released', nowUs) };
+  const event = lease.expiresUs > nowUs ? 'released' : 'lost';
+  const noted = note(state, history, event, lease, freed.expiresUs, outcome);
+  const keptUntilUs = keptUntil(request.retentionMs, nowUs);
+  return openTurn({ ...noted, lease: freed, keptUntilUs }, lease.ttlMs, nowUs);
+}
+
+/** The lease without its owner. */
+function free(lease: StoredLease, floor: number, nowUs: number): StoredLease {
+  return {
     ...lease,
     owner: '',
     ownerJson: '',
@@ -277,12 +315,7 @@ function endTenure(state: ResourceState, request: ReleaseRequest, nowUs: number)
     expiresUs: Math.min(lease.expiresUs, nowUs),
     // A floor out of range would shut out every later owner: it is left to the next acquire, which says so.
     fencingToken: floor < nowUs + MAX_TOKEN_AHEAD_US ? Math.max(lease.fencingToken, floor) : lease.fencingToken,
-    previous: ending(lease, 'released', nowUs),
   };
-  const event = lease.expiresUs > nowUs ? 'released' : 'lost';
-  const noted = note(state, history, event, lease, freed.expiresUs, outcome);
-  const keptUntilUs = keptUntil(request.retentionMs, nowUs);
-  return openTurn({ ...noted, lease: freed, keptUntilUs }, lease.ttlMs, nowUs);
 }
 
 function bury(tombstones: readonly Tombstone[], leaseId: string, lastsMs: number, nowUs: number): readonly Tombstone[] {

@@ -1,7 +1,15 @@
 import { StoreUnavailableError } from '../errors.ts';
 import { systemClock, type Clock } from '../clock.ts';
 import { checkJobName, checkPrefix, checkResourceName } from '../names.ts';
-import { decideAcquire, decideAdopt, decideCancel, decideExtend, decideRelease, decideRevoke } from './decisions.ts';
+import {
+  decideAcquire,
+  decideAdopt,
+  decideCancel,
+  decideExtend,
+  decideForceRelease,
+  decideRelease,
+  decideRevoke,
+} from './decisions.ts';
 import { MemoryServer } from './memory-server.ts';
 import { readState, type Decision, type ResourceState, type StoredLease } from './state.ts';
 import type {
@@ -13,6 +21,8 @@ import type {
   CancelRequest,
   ExtendItem,
   ExtendVerdict,
+  ForceReleaseReply,
+  ForceReleaseRequest,
   HistoryEvent,
   LeaseRecord,
   LeaseStore,
@@ -95,6 +105,10 @@ export class MemoryLeaseStore implements LeaseStore {
 
   revoke(request: RevokeRequest, call: StoreCall): Promise<RevokeReply> {
     return this.#decide(request.resource, call, (state, nowUs) => decideRevoke(state, request, nowUs));
+  }
+
+  forceRelease(request: ForceReleaseRequest, call: StoreCall): Promise<ForceReleaseReply> {
+    return this.#decide(request.resource, call, (state, nowUs) => decideForceRelease(state, request, nowUs));
   }
 
   read(resource: string, call: StoreCall): Promise<LeaseRecord | null> {

@@ -374,6 +374,9 @@ export interface LeaseStore {
    */
   revoke(request: RevokeRequest, call: StoreCall): Promise<RevokeReply>;
 
+  /** A break-glass release: one compare-and-set on what was decided on. Opens the next turn, as `release` does. */
+  forceRelease(request: ForceReleaseRequest, call: StoreCall): Promise<ForceReleaseReply>;
+
   /**
    * The resources that have a record, in no order, each at least once while it exists throughout; records of other kinds
    * are left out. Rejects in mid-iteration if the store can no longer be asked.

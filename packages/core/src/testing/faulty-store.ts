@@ -9,6 +9,8 @@ import type {
   CancelRequest,
   ExtendItem,
   ExtendVerdict,
+  ForceReleaseReply,
+  ForceReleaseRequest,
   HistoryEvent,
   LeaseRecord,
   LeaseStore,
@@ -30,6 +32,7 @@ interface Operations {
   read: { request: string; reply: LeaseRecord | null };
   adopt: { request: AdoptRequest; reply: AdoptReply };
   revoke: { request: RevokeRequest; reply: RevokeReply };
+  forceRelease: { request: ForceReleaseRequest; reply: ForceReleaseReply };
   list: { request: undefined; reply: readonly Listed[] };
   history: { request: { readonly resource: string; readonly limit: number }; reply: readonly HistoryEvent[] };
   ticks: { request: { readonly resource: string; readonly job: string }; reply: readonly TickRecord[] };
@@ -81,7 +84,7 @@ export class FaultyStore implements LeaseStore {
   /** How often each operation was asked for. */
   readonly calls: Record<Operation, number> = {
     ...{ acquire: 0, extend: 0, release: 0, cancel: 0, read: 0 },
-    ...{ adopt: 0, revoke: 0, list: 0, history: 0, ticks: 0 },
+    ...{ adopt: 0, revoke: 0, forceRelease: 0, list: 0, history: 0, ticks: 0 },
   };
   readonly #inner: LeaseStore;
   readonly #clock: Clock;
@@ -164,6 +167,10 @@ export class FaultyStore implements LeaseStore {
 
   revoke(request: RevokeRequest, call: StoreCall): Promise<RevokeReply> {
     return this.#call('revoke', request, call, (inner) => this.#inner.revoke(request, inner));
+  }
+
+  forceRelease(request: ForceReleaseRequest, call: StoreCall): Promise<ForceReleaseReply> {
+    return this.#call('forceRelease', request, call, (inner) => this.#inner.forceRelease(request, inner));
   }
 
   /** One call as far as faults go: all of it comes, or nothing. */

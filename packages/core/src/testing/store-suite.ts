@@ -7,6 +7,7 @@ import { messageCases } from './store/messages.ts';
 import { ownershipCases } from './store/ownership.ts';
 import { recordCases } from './store/records.ts';
 import { retentionCases } from './store/retention.ts';
+import { forceReleaseCases } from './store/force-release.ts';
 import { revocationCases } from './store/revocation.ts';
 import { tickCases } from './store/ticks.ts';
 import { tokenCases } from './store/tokens.ts';
@@ -21,6 +22,7 @@ export const storeCases: readonly StoreCase[] = [
   ...withdrawalCases,
   ...handoverCases,
   ...revocationCases,
+  ...forceReleaseCases,
   ...tokenCases,
   ...tickCases,
   ...attemptCases,

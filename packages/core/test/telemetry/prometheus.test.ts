@@ -71,7 +71,8 @@ describe('collectLeaseMetrics', () => {
 
   test('what a fence refuses is counted, and its exemplar says whose it was', async () => {
     const { manager } = bench({ owner: 'web-7f9c' });
-    const register = new Registry(Registry.OPENMETRICS_CONTENT_TYPE);
+    const register = new Registry();
+    register.setContentType(Registry.OPENMETRICS_CONTENT_TYPE as never);
     collectLeaseMetrics(manager, { register });
     const ledger = new MemoryFence({ name: 'ledger' });
     let lease: Lease | undefined;

@@ -52,6 +52,37 @@ export const moreStoreMutants: readonly StoreMutant[] = [
       },
     }),
   })),
+  ...(
+    [
+      ['leaseId', 'what was decided on must still be there: leaseId, token, extensions'],
+      ['fencingToken', 'what was decided on must still be there: leaseId, token, extensions'],
+      ['extensions', 'what was decided on must still be there: leaseId, token, extensions'],
+    ] as const
+  ).map(([field, foundBy]): StoreMutant => ({
+    does: `releases by force without comparing the ${field}`,
+    foundBy,
+    change: (memory) => ({
+      async forceRelease(request, call) {
+        const record = await memory.read(request.resource, call);
+        const believed = record === null ? request : { ...request, [field]: record[field] };
+        return memory.forceRelease(believed, call);
+      },
+    }),
+  })),
+  {
+    does: 'releases by force what has not run out for so long',
+    foundBy: 'a lease that has not run out for so long is left alone',
+    change: (memory) => ({
+      forceRelease: (request, call) => memory.forceRelease({ ...request, elapsedMs: null }, call),
+    }),
+  },
+  {
+    does: 'forgets the floor of a forced release',
+    foundBy: 'the token is raised to what the fences were sealed with, unless that is out of range',
+    change: (memory) => ({
+      forceRelease: (request, call) => memory.forceRelease({ ...request, floor: 0 }, call),
+    }),
+  },
   {
     does: 'revokes whoever holds the resource',
     foundBy: 'revoke of a leaseId that is not held changes nothing, and tells why',

@@ -31,6 +31,7 @@ const EVENTS: ReadonlySet<string> = new Set<HistoryEvent['event']>([
   'revoked',
   'adopted',
   'refused',
+  'forced',
   'acquired',
   'released',
 ]);

@@ -138,7 +138,7 @@ if highest >= now + 86400000000 then return id .. ' out-of-range 0 ' .. f('%.0f'
 `;
 
 /** A record without an owner is forgotten some day. */
-const RETAIN: string = `redis.call('PEXPIRE', rec, ${RETENTION_MS})`;
+export const RETAIN: string = `redis.call('PEXPIRE', rec, ${RETENTION_MS})`;
 
 /**
  * The queue, for a block of its own.

@@ -9,6 +9,8 @@ import type {
   CancelReply,
   CancelRequest,
   ExtendVerdict,
+  ForceReleaseReply,
+  ForceReleaseRequest,
   HistoryEvent,
   LeaseRecord,
   LeaseStore,
@@ -188,6 +190,25 @@ export class StoreContext {
 
   revoke(leaseId: string, operator = 'operator', reason = 'because'): Promise<RevokeReply> {
     return this.store.revoke({ resource: this.resource, leaseId, operator, reason }, this.call);
+  }
+
+  /** Releases the lease of this grant by force, as it is now, however long it has run out. */
+  async forceRelease(leaseId: string, more: Partial<ForceReleaseRequest> = {}): Promise<ForceReleaseReply> {
+    const record = await this.read();
+    return this.store.forceRelease(
+      {
+        resource: this.resource,
+        leaseId,
+        fencingToken: record?.fencingToken ?? 1,
+        extensions: record?.extensions ?? 0,
+        elapsedMs: null,
+        floor: 0,
+        operator: 'operator',
+        reason: 'because',
+        ...more,
+      },
+      this.call,
+    );
   }
 
   history(limit = 100): Promise<readonly HistoryEvent[]> {
