@@ -128,7 +128,7 @@ test(`three processes of leasehold run, stopped, killed and restarted one after 
 
     // Killed, beside the one that holds the import; another one takes its place.
     await fleet.behindTick();
-    const [killed] = [...running].filter((child) => child !== fleet.importing().at(-1)?.by);
+    const killed = [...running].find((child) => child !== fleet.importing().at(-1)?.by);
     running.delete(killed as Child);
     await killed?.kill9();
     running.add(await fleet.start());

@@ -145,8 +145,8 @@ test('a fleet on one file runs each tick once and one job of a customer at a tim
     'leasehold_runs_total{job="every-second",outcome="done"}',
     'leasehold_run_duration_seconds_bucket{le="0.01",job="every-second"}',
     '# TYPE leasehold_ticks_skipped_total counter',
-    'leasehold_leases_held',
-    'leasehold_leases_lost_total',
+    'leasehold_operations_total{operation="acquire",outcome="granted"}',
+    '# TYPE leasehold_lost_total counter',
     'leasehold_store_errors_total',
     'nodejs_eventloop_lag_seconds',
   ]) {

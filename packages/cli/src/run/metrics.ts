@@ -1,4 +1,5 @@
 import type { LeaseManager } from '@leasehold/core';
+import { collectLeaseMetrics } from '@leasehold/core/prometheus';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 
 import type { RunOutcome } from './runs.ts';
@@ -6,13 +7,15 @@ import type { RunOutcome } from './runs.ts';
 /** Seconds: jobs are as short as a write and as long as a night. */
 const DURATION_BUCKETS = [0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 1800, 7200];
 
-/** What `/metrics` shows, in a registry of its own. Labels are names of the config and reasons, so their number is bounded. */
+/**
+ * What `/metrics` shows, in a registry of its own: the jobs of the config, and the leases under them. Labels are names of the
+ * config, classes and reasons, so their number is bounded.
+ */
 export class Metrics {
   readonly registry: Registry = new Registry();
   readonly #runs = this.#counter('runs_total', 'Runs that have ended.', 'job', 'outcome');
   readonly #skipped = this.#counter('ticks_skipped_total', 'Ticks that began no run here.', 'job', 'reason');
   readonly #busy = this.#counter('jobs_busy_total', 'Jobs of a queue that found their resource busy.', 'job');
-  readonly #lost = this.#counter('leases_lost_total', 'Leases that were lost.', 'reason');
   readonly #storeErrors = this.#counter(
     'store_errors_total',
     'Questions that the store or a fence did not answer.',
@@ -31,12 +34,6 @@ export class Metrics {
     buckets: DURATION_BUCKETS,
     registers: [this.registry],
   });
-  readonly #held = new Gauge({
-    name: 'leasehold_leases_held',
-    help: 'Leases that this process holds.',
-    registers: [this.registry],
-  });
-  readonly #leases = new Set<string>();
 
   /** Memory, processor time, event loop lag: of the process, so collected only for one that shows them. */
   collectProcess(): void {
@@ -44,20 +41,7 @@ export class Metrics {
   }
 
   watch(manager: LeaseManager): void {
-    const ended = ({ leaseId }: { readonly leaseId: string }): void => {
-      this.#leases.delete(leaseId);
-      this.#held.set(this.#leases.size);
-    };
-    manager.on('acquired', ({ leaseId }) => {
-      this.#leases.add(leaseId);
-      this.#held.set(this.#leases.size);
-    });
-    manager.on('released', ended);
-    manager.on('releaseUnconfirmed', ended);
-    manager.on('lost', (lost) => {
-      ended(lost);
-      this.#lost.inc({ reason: lost.error.reason });
-    });
+    collectLeaseMetrics(manager, { register: this.registry });
     manager.on('extendFailed', ({ error }) => this.storeFailed(error?.code ?? 'STORE_UNAVAILABLE'));
   }
 

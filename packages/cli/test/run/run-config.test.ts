@@ -212,7 +212,7 @@ describe('the status server', () => {
       expect(body).toMatch(/^leasehold_runs_total\{job="long",outcome="lost"\} 0$/m);
       expect(body).toMatch(/^leasehold_runs_active\{job="long"\} 1$/m);
       expect(body).toMatch(/^leasehold_run_duration_seconds_count\{job="good"\} 1$/m);
-      expect(body).toMatch(/^leasehold_leases_held 1$/m);
+      expect(body).toMatch(/^leasehold_held\{class="[^"]+"\} 1$/m);
       expect(body).toMatch(/^nodejs_eventloop_lag_seconds /m);
     });
     goes.open();

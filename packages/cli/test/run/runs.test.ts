@@ -159,8 +159,8 @@ test('a lease that is lost in mid-run aborts the run, and is told and counted', 
   const lost = lines.find(({ msg }) => msg === 'lease lost');
   expect(lost).toMatchObject({ level: 40, resource: 'poll', reason: 'superseded', err: { code: 'LEASE_LOST' } });
   const body = await (await fetch(`http://127.0.0.1:${running.port}/metrics`)).text();
-  expect(body).toContain('leasehold_leases_lost_total{reason="superseded"} 1');
+  expect(body).toContain('leasehold_lost_total{class="poll",reason="superseded"} 1');
   expect(body).toContain('leasehold_runs_total{job="poll",outcome="lost"} 1');
-  expect(body).toContain('leasehold_leases_held 0');
+  expect(body).not.toMatch(/^leasehold_held\{/m);
   await running.close();
 });

@@ -67,7 +67,7 @@ class LeaseMetrics {
 
   end(): void {
     for (const [event, listener] of Object.entries(this.#listeners)) {
-      this.#manager.off(event as keyof ManagerEvents, listener as () => void);
+      this.#manager.off(event as keyof ManagerEvents, listener);
     }
     for (const name of this.#names) this.#registry.removeSingleMetric(name);
   }
