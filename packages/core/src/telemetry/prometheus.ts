@@ -61,7 +61,7 @@ class LeaseMetrics {
     this.#listeners = this.#makeListeners();
     this.#makeGauges();
     for (const [event, listener] of Object.entries(this.#listeners)) {
-      manager.on(event as keyof ManagerEvents, listener as () => void);
+      manager.on(event as keyof ManagerEvents, listener);
     }
   }
 
