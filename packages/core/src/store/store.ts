@@ -32,6 +32,8 @@
  */
 
 import type { Holder, LossReason, TickReason } from '../errors.ts';
+import type { OwnerIdentity } from '../owner.ts';
+import type { StoreEvidence } from './evidence.ts';
 import type { ClaimedTick, TickRequest } from './tick-request.ts';
 
 export interface StoreCall {
@@ -382,6 +384,12 @@ export interface LeaseStore {
    * are left out. Rejects in mid-iteration if the store can no longer be asked.
    */
   list(call: StoreCall): AsyncIterable<{ readonly resource: string; readonly record: LeaseRecord }>;
+
+  /**
+   * What the store can say beyond the record; reads only. Settles by `call.timeoutMs` with what is known by then: what was
+   * not permitted or not answered is a reading that is not known. Rejects only once the store is closed.
+   */
+  evidence?(resource: string, owner: OwnerIdentity | null, call: StoreCall): Promise<StoreEvidence>;
 
   /** The resource's log, the newest first, at most `limit` events. */
   history(resource: string, limit: number, call: StoreCall): Promise<readonly HistoryEvent[]>;
