@@ -4,7 +4,7 @@ import { CliError, EXIT, exitOfSignal } from '../exit.ts';
 import type { Output } from '../output/output.ts';
 import { formatDuration } from '../output/time.ts';
 import { ChildCommand, SpawnError } from './child-command.ts';
-import { durationFlag } from './flags.ts';
+import { durationFlag, instantOf } from './flags.ts';
 import { withLeases, type Connected, type Session } from './session.ts';
 import { onSignals } from './signals.ts';
 
@@ -77,9 +77,8 @@ function retryFlag(text: string): number {
   throw new InvalidArgumentError('Give a whole number, 0 to 100.');
 }
 
-/** With a zone: what has none would be another instant on each machine. */
 function tickFlag(text: string): Date {
-  const at = new Date(/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text) ? text : NaN);
+  const at = new Date(instantOf(text));
   if (Number.isNaN(at.getTime())) throw new InvalidArgumentError('Give an instant such as 2026-11-30T03:00:00Z.');
   return at;
 }

@@ -42,6 +42,17 @@ export function durationFlag(text: string): string {
   throw new InvalidArgumentError("Give a number with a unit, such as '250ms', '30s' or '5m'.");
 }
 
+/** An instant, or how long ago it was. */
+export function sinceFlag(text: string): string {
+  if (/^\d+(\.\d+)?(ms|s|m|h|d)$/.test(text) || !Number.isNaN(instantOf(text))) return text;
+  throw new InvalidArgumentError("Give a duration such as '1h', or an instant such as 2026-11-30T03:00:00Z.");
+}
+
+/** With a zone: what has none would be another instant on each machine. NaN for what is none. */
+export function instantOf(text: string): number {
+  return Date.parse(/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text) ? text : '');
+}
+
 export function countFlag(text: string): number {
   if (/^[1-9]\d{0,5}$/.test(text)) return Number(text);
   throw new InvalidArgumentError('Give a whole number, 1 or more.');

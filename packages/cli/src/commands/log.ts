@@ -5,41 +5,88 @@ import { Option } from 'commander';
 import { CliError, EXIT } from '../exit.ts';
 import { eventTable } from '../output/events.ts';
 import type { Output } from '../output/output.ts';
-import { countFlag } from './flags.ts';
-import { outputOf, withLeases, type Session } from './session.ts';
+import { countFlag, instantOf, sinceFlag } from './flags.ts';
+import { follow } from './follow.ts';
+import { outputOf, withLeases, type Connected, type Session } from './session.ts';
 import { noRecord } from './show.ts';
 
 interface LogFlags {
   readonly limit: number;
+  readonly follow?: boolean;
+  readonly since?: string;
   /** True: to the standard output. */
   readonly svg?: string | true;
 }
 
 const ALL = 64;
+/** A tenure is seldom shorter, and the log keeps many. */
+const FOLLOW_MS = 500;
 
 export function addLog(program: Command, session: Session): Command {
   return program
     .command('log')
     .summary('ownership timeline of one resource, the newest first')
     .description(
-      "Shows what has happened to the ownership of one resource, the newest first. Managers keep the exceptional events (expired, lost, revoked, adopted, refused) by default, and all of them with history: 'all'.",
+      "Shows what has happened to the ownership of one resource, the newest first. Managers keep the exceptional events (expired, lost, revoked, adopted, refused, forced) by default, and all of them with history: 'all'.",
     )
     .argument('<resource>', 'its name, as given to the lease')
     .addOption(new Option('-n, --limit <count>', 'how many events at most').argParser(countFlag).default(ALL))
+    .option('-f, --follow', 'the oldest first, and then each event as it happens; with --json one object a line')
+    .addOption(new Option('--since <when>', 'only events since then: 1h, or an instant').argParser(sinceFlag))
     .option('--svg [file]', 'as a picture: a row for each owner, a bar for each tenure; without a file to the output')
-    .action(async (resource: string, { limit, svg }: LogFlags, command: Command) => {
+    .action(async (resource: string, flags: LogFlags, command: Command) => {
+      const { svg } = flags;
       if (svg !== undefined && outputOf(session, command).isJson) {
         throw new CliError(EXIT.usage, '--svg and --json contradict each other');
       }
-      await withLeases(session, command, async ({ leases, target, output }) => {
-        const events = await leases.history(resource, { limit });
-        if (events.length === 0 && (await leases.inspect(resource)) === null) throw noRecord(resource, target.prefix);
+      if (svg !== undefined && flags.follow === true) {
+        throw new CliError(EXIT.usage, '--svg and --follow contradict each other');
+      }
+      const sinceMs = await sinceOf(flags.since);
+      await withLeases(session, command, async (connected) => {
+        const { leases, target, output } = connected;
+        if (flags.follow === true) return followLog(session, connected, resource, { limit: flags.limit, sinceMs });
+        const kept = await leases.history(resource, { limit: flags.limit });
+        const events = kept.filter(({ at }) => at.getTime() >= sinceMs);
+        if (kept.length === 0 && (await leases.inspect(resource)) === null) throw noRecord(resource, target.prefix);
         if (svg !== undefined) return draw(resource, events, svg, output);
         if (output.isJson) return output.json('log', { namespace: target.prefix, resource, events });
         if (events.length > 0) return eventTable(output, events);
-        output.note(`No events of ${resource} are kept: nothing exceptional has happened to it.`);
+        const when = flags.since === undefined ? '' : ` since ${flags.since}`;
+        output.note(`No events of ${resource} are kept${when}: nothing exceptional has happened to it.`);
       });
     });
+}
+
+async function sinceOf(since: string | undefined): Promise<number> {
+  if (since === undefined) return -Infinity;
+  const at = instantOf(since);
+  if (!Number.isNaN(at)) return at;
+  const { parseDuration } = await import('@leasehold/core');
+  return Date.now() - parseDuration('since', since);
+}
+
+/** Each event once, the oldest first; those that come later have no head. */
+async function followLog(
+  session: Session,
+  { leases, target, output }: Connected,
+  resource: string,
+  { limit, sinceMs }: { readonly limit: number; readonly sinceMs: number },
+): Promise<void> {
+  let told: ReadonlySet<string> | undefined;
+  await follow(session, output, FOLLOW_MS, async () => {
+    const kept = await leases.history(resource, { limit: told === undefined ? limit : ALL });
+    const before = told;
+    told = new Set(kept.map((entry) => JSON.stringify(entry)));
+    const fresh = kept
+      .filter((entry) => entry.at.getTime() >= sinceMs && before?.has(JSON.stringify(entry)) !== true)
+      .toReversed();
+    if (!output.isJson) {
+      if (fresh.length > 0 || before === undefined) await eventTable(output, fresh, { head: before === undefined });
+      return;
+    }
+    for (const entry of fresh) output.json('event', { namespace: target.prefix, resource, ...entry });
+  });
 }
 
 async function draw(

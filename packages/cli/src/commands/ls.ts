@@ -1,15 +1,24 @@
 import type { LeaseInfo } from '@leasehold/core';
-import type { Command } from 'commander';
+import { Option, type Command } from 'commander';
+import { CliError, EXIT } from '../exit.ts';
 import { LEASE_COLUMNS, leaseCounts, leaseRow } from '../output/lease-table.ts';
 import { byTrouble } from '../output/lease.ts';
+import type { Output } from '../output/output.ts';
+import { durationFlag } from './flags.ts';
+import { follow } from './follow.ts';
 import { matcher } from './pattern.ts';
 import { withLeases, type Session } from './session.ts';
+
+/** Oftener would be work for the store and nothing for the reader. */
+const LEAST_MS = 100;
 
 interface LsFlags {
   readonly held?: boolean;
   readonly expired?: boolean;
   readonly free?: boolean;
   readonly owner?: string;
+  /** True: without an interval of its own. */
+  readonly watch?: string | true;
 }
 
 export function addLs(program: Command, session: Session): Command {
@@ -24,19 +33,51 @@ export function addLs(program: Command, session: Session): Command {
     .option('--expired', 'only leases that ran out and that nobody has taken')
     .option('--free', 'only what nobody holds')
     .option('--owner <text>', "only owners whose line contains the text, such as 'web-7f9c' or 'pid 41'")
+    .addOption(
+      new Option(
+        '-w, --watch [interval]',
+        'again each time something changes, asked each 2s; --json: one object a line',
+      ).argParser(durationFlag),
+    )
     .action(async (pattern: string | undefined, flags: LsFlags, command: Command) => {
+      const everyMs = await intervalOf(flags.watch);
       await withLeases(session, command, async ({ leases, target, output }) => {
         const isWanted = filterOf(pattern, flags);
-        const found: LeaseInfo[] = [];
-        for await (const info of leases.list()) if (isWanted(info)) found.push(info);
-        found.sort(byTrouble);
-        if (output.isJson) return output.json('leases', { namespace: target.prefix, leases: found });
-        if (found.length > 0) await output.table(LEASE_COLUMNS, found.map(leaseRow));
-        output.note(summary(found));
+        let shown = '';
+        const show = async (): Promise<void> => {
+          const found: LeaseInfo[] = [];
+          for await (const info of leases.list()) if (isWanted(info)) found.push(info);
+          found.sort(byTrouble);
+          const now = JSON.stringify(found.map(whatMatters));
+          if (now === shown) return;
+          if (shown !== '' && !output.isJson) output.heading(new Date().toISOString());
+          shown = now;
+          await tell(output, target.prefix, found);
+        };
+        if (everyMs === undefined) await show();
+        else await follow(session, output, everyMs, show);
       });
     });
 }
 
+async function intervalOf(watch: string | true | undefined): Promise<number | undefined> {
+  if (watch === undefined) return undefined;
+  const { parseDuration } = await import('@leasehold/core');
+  const everyMs = parseDuration('watch', watch === true ? '2s' : watch);
+  if (everyMs < LEAST_MS) throw new CliError(EXIT.usage, `--watch ${watch} is less than ${LEAST_MS} ms`);
+  return everyMs;
+}
+
+/** What a reader wants to hear of: not each extension. */
+function whatMatters({ resource, state, leaseId, waiting, revoked }: LeaseInfo): readonly unknown[] {
+  return [resource, state, leaseId, waiting, revoked];
+}
+
+async function tell(output: Output, namespace: string, found: readonly LeaseInfo[]): Promise<void> {
+  if (output.isJson) return output.json('leases', { namespace, leases: found });
+  if (found.length > 0) await output.table(LEASE_COLUMNS, found.map(leaseRow));
+  output.note(summary(found));
+}
 function filterOf(pattern: string | undefined, flags: LsFlags): (info: LeaseInfo) => boolean {
   const isNamed = pattern === undefined ? () => true : matcher(pattern);
   const states = new Set((['held', 'expired', 'free'] as const).filter((state) => flags[state] === true));

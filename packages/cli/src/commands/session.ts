@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { describeTarget, findTarget, openManager, type Target } from '../connection.ts';
 import type { Io } from '../output/io.ts';
 import { Output } from '../output/output.ts';
+import { withoutRepeats } from '../run/repeats.ts';
 import type { CommonFlags } from './flags.ts';
 
 /** What all commands of one run of the program share. */
@@ -46,11 +47,20 @@ export async function withLeases(
   }
 }
 
-/** Warnings always; the rest if somebody asked for it. */
+/** Warnings always, the same of one lease once in 5 s; the rest if somebody asked for it. */
 function loggerOf(output: Output): Logger {
   const detail = (_fields: object, message: string): void => {
     if (output.isVerbose) output.note(message, 'quiet');
   };
-  const warning = (_fields: object, message: string): void => output.note(message, 'warning');
-  return { debug: detail, info: detail, warn: warning, error: warning };
+  const warning = (fields: Trouble, message: string): void => {
+    const { resource, err } = fields;
+    const parts = ['leasehold', resource, message, err?.message].filter((part) => part !== undefined && part !== '');
+    output.note(parts.join(': '), 'warning');
+  };
+  return withoutRepeats({ debug: detail, info: detail, warn: warning, error: warning });
+}
+
+interface Trouble {
+  readonly resource?: string;
+  readonly err?: Error | null;
 }

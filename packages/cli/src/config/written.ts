@@ -344,7 +344,12 @@ export interface WrittenQueueJob {
   /** How many jobs run at a time in one process. 1 to 10000. @default 1 */
   readonly concurrency?: number;
   /** The Redis of the queue, as in `store`. Default: `store.redis`. */
-  readonly connection?: string | WrittenRedisByUrl | WrittenRedisByHost | WrittenRedisBySentinel | WrittenRedisByCluster;
+  readonly connection?:
+    | string
+    | WrittenRedisByUrl
+    | WrittenRedisByHost
+    | WrittenRedisBySentinel
+    | WrittenRedisByCluster;
   /** BullMQ's prefix of the queue. @default 'bull' */
   readonly prefix?: string;
   /** How many jobs may begin within a time, over all processes. */

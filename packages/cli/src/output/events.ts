@@ -23,7 +23,11 @@ const EVENT_TONES: Readonly<Record<HistoryEntry['event'], Tone>> = {
   forced: 'warning',
 };
 
-export function eventTable(output: Output, events: readonly HistoryEntry[]): Promise<void> {
+export function eventTable(
+  output: Output,
+  events: readonly HistoryEntry[],
+  shown: { readonly head?: boolean } = {},
+): Promise<void> {
   return output.table(
     EVENT_COLUMNS,
     events.map((entry): Cell[] => [
@@ -33,6 +37,7 @@ export function eventTable(output: Output, events: readonly HistoryEntry[]): Pro
       { text: tokenText(entry.fencingToken) },
       { text: [entry.detail, tickText(entry)].filter((part) => part !== '').join(' · ') || '-' },
     ]),
+    shown,
   );
 }
 

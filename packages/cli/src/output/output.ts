@@ -49,14 +49,17 @@ export class Output {
     this.#io.stdout.write(`${escapeJson(JSON.stringify({ schema: `leasehold/${schema}/v1`, ...fields }))}\n`);
   }
 
-  /** The cells are escaped here. */
-  async table(columns: readonly Column[], rows: readonly (readonly Cell[])[]): Promise<void> {
+  /** The cells are escaped here. Without its head for rows that come later. */
+  async table(
+    columns: readonly Column[],
+    rows: readonly (readonly Cell[])[],
+    { head = true }: { readonly head?: boolean } = {},
+  ): Promise<void> {
     const safe = rows.map((row) => row.map(({ text, tone }) => ({ text: escapeText(text), tone })));
-    this.#io.stdout.write(
-      this.#isTerminal
-        ? await aligned(columns, safe, { width: this.width, style: this.style })
-        : tabbed(columns, safe, this.style),
-    );
+    const whole = this.#isTerminal
+      ? await aligned(columns, safe, { width: this.width, style: this.style })
+      : tabbed(columns, safe, this.style);
+    this.#io.stdout.write(head ? whole : whole.slice(whole.indexOf('\n') + 1));
   }
 
   /** Names and values, one pair a line; values are escaped here. */

@@ -87,7 +87,7 @@ export function typesOf(schema: Json): string {
         const text =
           value.default === undefined ? '' : ` @default ${JSON.stringify(value.default).replaceAll('"', "'")}`;
         const about = comment(`${value.description}${text}`, indent);
-        return `${about}${indent}readonly ${key}${needed ? '' : '?'}: ${type(value, indent)};\n`;
+        return `${about}${member(`${indent}readonly ${key}${needed ? '' : '?'}:`, type(value, indent), indent)}`;
       })
       .join('');
   }
@@ -95,6 +95,14 @@ export function typesOf(schema: Json): string {
   const root = `/** A config as it is written, in a module or a file. */\nexport interface LeaseholdConfig {\n${members(schema, '  ')}}\n`;
   const head = "// Made from the schema by test/config/generated.test.ts. Edit that one's descriptions.\n";
   return [`${head}import type { Duration } from '@leasehold/core';\n`, root, ...named.values()].join('\n');
+}
+
+/** A union that is too wide has a line for each part, as the formatter writes it. */
+function member(head: string, text: string, indent: string): string {
+  const line = `${head} ${text};`;
+  if (line.length <= 120 || !text.includes(' | ') || text.includes('\n')) return `${line}\n`;
+  const parts = text.split(' | ').map((part) => `\n${indent}  | ${part}`);
+  return `${head}${parts.join('')};\n`;
 }
 
 /** As wide as the formatter leaves it. */
