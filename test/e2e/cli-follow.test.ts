@@ -1,15 +1,24 @@
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { LeaseManager } from '@leasehold/core';
 import { redisStore } from '@leasehold/core/redis';
 import { describe, expect, inject, test } from 'vitest';
 
+import { sourceArgs } from '../../scripts/lib/prepare.mjs';
+import { guardedFolder, removeFolder } from '../../scripts/services/guard.mjs';
 import { TcpProxy } from '../support/proxy.ts';
 import { uniqueName } from '../support/redis-client.ts';
 import { runCli, startCli, type CliProcess } from './fixtures/cli-process.ts';
 
 const redisUrl = inject('redisUrl');
+const bin = fileURLToPath(new URL('../../packages/cli/src/bin.ts', import.meta.url));
+const leasehold = [process.execPath, ...sourceArgs(), bin].map((part) => `'${part}'`).join(' ');
 
 interface Shop extends AsyncDisposable {
   readonly manager: LeaseManager;
+  /** The command as a line for sh. */
+  readonly command: (line: string) => string;
   readonly start: (url: string, verb: string, ...args: string[]) => CliProcess;
 }
 
@@ -18,6 +27,7 @@ function shop(): Shop {
   const manager = new LeaseManager({ store: redisStore(redisUrl, { prefix }), history: 'all', owner: 'web-7f9c' });
   return {
     manager,
+    command: (line) => `${leasehold} ${line} -u '${redisUrl}' --prefix '${prefix}'`,
     start: (url, verb, ...args) => startCli([verb, '-u', url, '--prefix', prefix, ...args]),
     [Symbol.asyncDispose]: async () => void (await manager.close({ grace: 0, abandonAfter: 0 })),
   };
@@ -103,6 +113,39 @@ describe('leasehold ls --watch', () => {
   test('an interval that is too short is refused', async () => {
     expect(await runCli(['ls', '--watch', '5ms', '-u', redisUrl])).toMatchObject({ code: 2 });
   });
+});
+
+test('a config in the folder that was not asked is told of, and the way to ask it', async () => {
+  const dir = guardedFolder('hint');
+  try {
+    writeFileSync(join(dir, 'leasehold.yaml'), 'version: 1\n');
+    const { code, stderr } = await runCli(['ls'], { cwd: dir, env: { LEASEHOLD_REDIS_URL: undefined } });
+    expect([0, 4]).toContain(code);
+    expect(stderr).toContain('leasehold.yaml is in this folder and was not asked: --config leasehold.yaml');
+  } finally {
+    removeFolder(dir);
+  }
+});
+
+test.runIf(existsSync('/dev/full'))('an output that is full ends with one line and 1', async () => {
+  await using here = shop();
+  await here.manager.run('reports', async () => {});
+  for (const line of ['ls', 'log reports', 'show reports']) {
+    const { code, stdout, stderr } = await runCli([
+      'exec',
+      'outer',
+      '-u',
+      redisUrl,
+      '--prefix',
+      uniqueName(),
+      '--',
+      'sh',
+      '-c',
+      `${here.command(line)} >/dev/full`,
+    ]);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(/^leasehold: the output cannot be written: ENOSPC.*$/m);
+  }
 });
 
 describe('leasehold exec', () => {

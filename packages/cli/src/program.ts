@@ -17,7 +17,7 @@ import { addTrigger } from './commands/trigger.ts';
 import { addValidate } from './commands/validate.ts';
 import { EXIT, EXIT_MEANINGS } from './exit.ts';
 import { escapeText } from './output/escape.ts';
-import { describeFailure } from './output/failure.ts';
+import { describeFailure, failureJson } from './output/failure.ts';
 import type { Io } from './output/io.ts';
 
 const LOOK = 'Look (read only, safe at any time):';
@@ -130,16 +130,25 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
   const program = createProgram(session);
   try {
     if (argv.length === 0) program.help({ error: true });
-    await program.parseAsync(argv, { from: 'user' });
+    await program.parseAsync(helpOfUnknown(argv, program), { from: 'user' });
     return session.exit;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
-    const { exit, lines } = await describeFailure(error, { address: session.address, isVerbose: isVerbose(program) });
-    for (const line of lines) io.stderr.write(`${escapeText(line)}\n`);
-    return exit;
+    const { address, hint } = session;
+    const failure = await describeFailure(error, { address, hint, isVerbose: isSet(program, 'verbose') });
+    if (isSet(program, 'json')) io.stderr.write(`${failureJson(failure)}\n`);
+    else for (const line of failure.lines) io.stderr.write(`${escapeText(line)}\n`);
+    return failure.exit;
   }
 }
 
-function isVerbose(program: Command): boolean {
-  return [program, ...program.commands].some((command) => command.opts<CommonFlags>().verbose === true);
+/** `help frob` is no request for the help of the program: the command that there is not is to be told, with the nearest. */
+function helpOfUnknown(argv: readonly string[], program: Command): readonly string[] {
+  const [verb, name] = argv;
+  if (verb !== 'help' || name === undefined || name === 'help' || name.startsWith('-')) return argv;
+  return program.commands.some((command) => command.name() === name) ? argv : [name];
+}
+
+function isSet(program: Command, flag: 'verbose' | 'json'): boolean {
+  return [program, ...program.commands].some((command) => command.opts<CommonFlags>()[flag] === true);
 }

@@ -42,8 +42,9 @@ export function addInit(program: Command, session: Session): Command {
       if (there !== undefined) throw isThere(there.path);
       for (const { path, text } of files) {
         await writeNew(path, text);
-        output.line(path);
+        if (!output.isJson) output.line(path);
       }
+      if (output.isJson) output.json('files', { files: files.map(({ path }) => path) });
       output.note('Next: leasehold validate');
     });
 }

@@ -1,6 +1,8 @@
+import { existsSync } from 'node:fs';
 import type { LeaseManager, LeaseManagerOptions, Logger } from '@leasehold/core';
 import type { Command } from 'commander';
 import { describeTarget, findTarget, openManager, type Target } from '../connection.ts';
+import { CONFIG_FILES } from '../config/file-names.ts';
 import type { Io } from '../output/io.ts';
 import { Output } from '../output/output.ts';
 import { withoutRepeats } from '../run/repeats.ts';
@@ -11,6 +13,8 @@ export interface Session {
   readonly io: Io;
   /** Set by the first command that has chosen its store, for messages about it. */
   address?: string | undefined;
+  /** What may help if that store cannot be reached; a command line. */
+  hint?: string | undefined;
   /** Set by a command whose end is neither a success nor an error. */
   exit: number;
 }
@@ -38,7 +42,11 @@ export async function withLeases(
     return storeOfConfig(path, session.io.env);
   });
   session.address = target.address;
+  // A file that is here and was not named: perhaps the store that is meant is in it.
+  const file = target.origin === 'default' ? CONFIG_FILES.find((name) => existsSync(name)) : undefined;
+  if (file !== undefined) session.hint = `leasehold ${command.name()} … --config ${file}`;
   output.note(describeTarget(target), 'quiet');
+  if (file !== undefined) output.note(`${file} is in this folder and was not asked: --config ${file}`, 'warning');
   const leases = await openManager(target, { logger: loggerOf(output), ...options });
   try {
     await body({ leases, target, output });

@@ -7,19 +7,10 @@ import { readJson } from './json.ts';
 import { copyOf, isFile, readModule } from './module.ts';
 import { ConfigFileError } from './problem.ts';
 import type { Settings } from './settings.ts';
+import { CONFIG_FILES } from './file-names.ts';
 import { sorted, Source, type Raw } from './source.ts';
 import type { LeaseholdConfig } from './written.ts';
 import { readYaml } from './yaml.ts';
-
-/** The names that are looked for, in this order. */
-export const CONFIG_FILES = [
-  'leasehold.yaml',
-  'leasehold.yml',
-  'leasehold.json',
-  'leasehold.config.ts',
-  'leasehold.config.js',
-  'leasehold.config.mjs',
-] as const;
 
 const MAX_BYTES = 1_048_576;
 

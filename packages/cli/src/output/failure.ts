@@ -1,10 +1,13 @@
 import type { LeaseholdError } from '@leasehold/core';
 import type { Problem } from '../config/problem.ts';
 import { CliError, EXIT } from '../exit.ts';
+import { escapeJson } from './escape.ts';
 
 /** What to say about an error, and with which code to end. */
 export interface Failure {
   readonly exit: number;
+  /** Of a Leasehold error; empty for others. */
+  readonly code: string;
   /** Each for a line of its own; the first says what happened. */
   readonly lines: readonly string[];
 }
@@ -12,6 +15,8 @@ export interface Failure {
 interface Place {
   /** Of the store, without credentials; undefined if none was chosen yet. */
   readonly address?: string | undefined;
+  /** What may help where no store was named; a command line. */
+  readonly hint?: string | undefined;
   readonly isVerbose?: boolean | undefined;
 }
 
@@ -44,7 +49,12 @@ export async function describeFailure(error: unknown, place: Place = {}): Promis
   if (place.isVerbose === true && error instanceof Error && error.stack !== undefined) {
     lines.push(...error.stack.split('\n').slice(1));
   }
-  return { exit, lines };
+  return { exit, code: own?.code ?? '', lines };
+}
+
+/** For `--json`: one object, the lines as they are told to people. */
+export function failureJson({ exit, code, lines }: Failure): string {
+  return escapeJson(JSON.stringify({ schema: 'leasehold/error/v1', exit, code, lines }));
 }
 
 /** Of a config all that is wrong with it: an error names only the first. */
@@ -56,8 +66,9 @@ async function headOf(error: unknown): Promise<string[]> {
   return ['leasehold: the config cannot be used', ...lines];
 }
 
-function nextOf(error: unknown, exit: number, { address }: Place): string | undefined {
+function nextOf(error: unknown, exit: number, { address, hint }: Place): string | undefined {
   if (error instanceof CliError) return error.next;
+  if (exit === EXIT.unreachable && hint !== undefined) return hint;
   if (exit === EXIT.unreachable && address?.includes('://') === true) return `redis-cli -u ${address} ping`;
   if (exit === EXIT.unexpected) return 'the same command with --verbose';
   return undefined;

@@ -61,6 +61,8 @@ describe('a wrong command line ends with 2 and says what to type', () => {
   test.each([
     [[], 'Usage: leasehold'],
     [['lss'], 'Did you mean ls?'],
+    [['help', 'lss'], 'Did you mean ls?'],
+    [['completion', 'bash', '--json'], 'no JSON form'],
     [['ls', '--hold'], 'Did you mean --held?'],
     [['show'], "missing required argument 'resource'"],
     [['exec', 'r'], "missing required argument 'command'"],
@@ -84,5 +86,17 @@ describe('a wrong command line ends with 2 and says what to type', () => {
     const { code, stdout, stderr } = await call(args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain(message);
+  });
+});
+
+test('with --json an error is one object, on standard error', async () => {
+  const { code, stdout, stderr } = await call(['ls', '--json', '-u', 'redis://127.0.0.1:1', '-q']);
+  expect({ code, stdout }).toEqual({ code: 4, stdout: '' });
+  expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+  expect(JSON.parse(stderr)).toMatchObject({
+    schema: 'leasehold/error/v1',
+    exit: 4,
+    code: 'STORE_UNAVAILABLE',
+    lines: expect.arrayContaining(['Nothing is known about any lease.']),
   });
 });
