@@ -5,8 +5,10 @@
 
 import { ConfigError } from '../errors.ts';
 import { show } from '../show.ts';
+import type { Endpoint } from './endpoint.ts';
 import { ioredisClient, isIoredis, type IoredisClient, type IoredisCluster } from './ioredis.ts';
-import { isNodeRedis, nodeRedisClient, nodeRedisOptions, type NodeRedisClient } from './node-redis.ts';
+import { ioredisVisit } from './ioredis-visit.ts';
+import { isNodeRedis, nodeRedisClient, nodeRedisOptions, nodeRedisVisit, type NodeRedisClient } from './node-redis.ts';
 
 /** Sends one command whose arguments are strings; the promise settles when the client says so. */
 export type Send = (command: string, args: string[]) => Promise<unknown>;
@@ -27,6 +29,25 @@ export interface OwnClient {
   nodes(): readonly Send[];
   /** A connection that listens, made like this one, to any of the nodes. Not connected yet. */
   ear(hear: (channel: string, message: string) => void): Ear;
+  /** Who serves a key, as far as it is known here; undefined where a Cluster has nobody for it. */
+  serving(key: string): Serving | undefined;
+}
+
+/** The server that a key belongs to. */
+export interface Serving {
+  readonly send: Send;
+  /** `127.0.0.1:6379`. */
+  readonly address: string;
+  /** Its replicas, on a Cluster. */
+  readonly others: readonly Endpoint[];
+}
+
+/** A connection to one server, for a few questions to it that read no keys. It lives once and does not reconnect. */
+export interface Visit {
+  readonly send: Send;
+  /** Once signed in. */
+  connect(): Promise<void>;
+  disconnect(): void;
 }
 
 /** A connection that listens to channels. It lives once and does not reconnect. */
@@ -124,4 +145,18 @@ function describeAddress(node: unknown): string {
 /** A client of our own, made of what the user gave. Not connected yet. */
 export async function ownClient(source: RedisSource, connectTimeoutMs: number): Promise<OwnClient> {
   return isNodeRedis(source) ? nodeRedisClient(source, connectTimeoutMs) : ioredisClient(source, connectTimeoutMs);
+}
+
+/**
+ * To another server than the store's, with the same credentials; without an endpoint to the store's. Undefined where there
+ * is no such one: a Cluster has many.
+ */
+export async function visitOf(
+  source: RedisSource,
+  to: Endpoint | undefined,
+  connectTimeoutMs: number,
+): Promise<Visit | undefined> {
+  return isNodeRedis(source)
+    ? nodeRedisVisit(source, to, connectTimeoutMs)
+    : ioredisVisit(source, to, connectTimeoutMs);
 }

@@ -96,6 +96,10 @@ export class RedisConnection {
     return this.#own?.isCluster;
   }
 
+  refuseIfClosed(): void {
+    if (this.#state === 'closed') throw this.#unavailable('is closed');
+  }
+
   /** Connects if need be, and gives the client for what is no script. */
   async client(): Promise<OwnClient> {
     await this.ready();

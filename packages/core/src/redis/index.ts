@@ -1,6 +1,6 @@
 export { redisStore, RedisLeaseStore, type RedisStoreOptions } from './store.ts';
 export { redisFence, RedisFence, type RedisEvalOptions, type RedisFenceOptions } from './fence.ts';
-export { redisAcl, type RedisAclOptions } from './acl.ts';
+export { redisAcl, redisDiagnosisAcl, type RedisAclOptions, type RedisDiagnosisAclOptions } from './acl.ts';
 export type { Handle, RedisTx } from './transaction.ts';
 export type { RedisSource } from './client.ts';
 export type { IoredisClient } from './ioredis.ts';

@@ -1,7 +1,9 @@
 /** Connections of our own through ioredis, and what we need of it, structurally. */
 
 import { ConfigError } from '../errors.ts';
-import type { Ear, OwnClient, Send } from './client.ts';
+import type { Ear, OwnClient, Send, Serving } from './client.ts';
+import { endpointOf, endpointText } from './endpoint.ts';
+import { ownName } from './own-name.ts';
 import { slotOf } from './slot.ts';
 
 /** A command object of ioredis. Only what is public there. */
@@ -35,6 +37,8 @@ export interface IoredisRedis extends IoredisClient {
   readonly options: IoredisClient['options'] & {
     readonly host?: string | undefined;
     readonly port?: number | undefined;
+    readonly path?: unknown;
+    readonly connectionName?: unknown;
   };
   sendCommand(command: IoredisCommand): unknown;
   once(event: string, listener: () => void): unknown;
@@ -42,6 +46,9 @@ export interface IoredisRedis extends IoredisClient {
 }
 
 export interface IoredisCluster extends IoredisClient {
+  readonly options: IoredisClient['options'] & {
+    readonly redisOptions?: Readonly<Record<string, unknown>> | undefined;
+  };
   readonly startupNodes?: readonly unknown[];
   /** By slot the nodes that serve it as `host:port`, the primary first. */
   readonly slots?: readonly (readonly string[] | undefined)[];
@@ -55,7 +62,7 @@ interface IoredisModule {
   readonly Command: IoredisCommandClass;
 }
 
-async function importIoredis(): Promise<IoredisModule> {
+export async function importIoredis(): Promise<IoredisModule> {
   try {
     return (await import('ioredis')) as unknown as IoredisModule;
   } catch (error) {
@@ -73,9 +80,11 @@ export function isIoredis(source: unknown): source is IoredisClient {
   );
 }
 
-/** Options of a connection that never replays anything. */
-function overridesOf(connectTimeoutMs: number) {
+/** Options of a connection that never replays anything. `name` is what the user calls theirs. */
+export function overridesOf(connectTimeoutMs: number, name: unknown): Readonly<Record<string, unknown>> {
   return {
+    // The client ignores it if that is not permitted.
+    connectionName: ownName(name),
     connectTimeout: connectTimeoutMs,
     lazyConnect: true,
     enableOfflineQueue: false,
@@ -111,7 +120,7 @@ export async function ioredisClient(
   source: string | IoredisClient | Readonly<Record<string, unknown>>,
   connectTimeoutMs: number,
 ): Promise<OwnClient> {
-  const overrides = overridesOf(connectTimeoutMs);
+  const overrides = overridesOf(connectTimeoutMs, givenName(source));
   if (isIoredis(source) && source.isCluster === true) {
     const { retryStrategy: _, ...redisOptions } = overrides;
     const cluster = (source as IoredisCluster).duplicate([], {
@@ -126,7 +135,8 @@ export async function ioredisClient(
       redisOptions,
     });
     connectEarly(cluster);
-    return owned(cluster, clusterSend(cluster), () => cluster.nodes('master'), connectTimeoutMs);
+    const serving = (key: string): Serving | undefined => servingOf(cluster, key);
+    return owned(cluster, clusterSend(cluster), () => cluster.nodes('master'), overrides, serving);
   }
   let client: IoredisRedis;
   if (isIoredis(source)) {
@@ -135,7 +145,17 @@ export async function ioredisClient(
     const { Redis } = await importIoredis();
     client = typeof source === 'string' ? new Redis(overrides, source) : new Redis({ ...source, ...overrides });
   }
-  return owned(client, lean(client), () => [client], connectTimeoutMs);
+  const send = lean(client);
+  const serving = (): Serving => ({ send, address: peerOf(client), others: [] });
+  return owned(client, send, () => [client], overrides, serving);
+}
+
+/** What the user calls their connections, if they do. */
+export function givenName(source: string | IoredisClient | Readonly<Record<string, unknown>>): unknown {
+  if (typeof source === 'string') return new URL(source).searchParams.get('connectionName');
+  if (!isIoredis(source)) return source['connectionName'];
+  if (source.isCluster === true) return (source as IoredisCluster).options.redisOptions?.['connectionName'];
+  return (source as IoredisRedis).options.connectionName;
 }
 
 /** A Cluster client connects to a node for its first command, which would have to wait for it. */
@@ -155,16 +175,6 @@ function connectEarly(cluster: IoredisCluster): void {
  * it. What has no key goes to any node.
  */
 function clusterSend(cluster: IoredisCluster): Send {
-  const opening = new WeakMap<IoredisRedis, Promise<void>>();
-  const opened = (node: IoredisRedis): Promise<void> => {
-    const known = opening.get(node);
-    if (known !== undefined) return known;
-    const promise = new Promise<void>((resolve) => {
-      for (const event of ['ready', 'close', 'end']) node.once(event, resolve);
-    });
-    opening.set(node, promise);
-    return promise;
-  };
   return (command, args) => {
     const nodes = cluster.nodes('master');
     // What follows EVAL and EVALSHA: the script, the number of keys, the keys.
@@ -176,6 +186,52 @@ function clusterSend(cluster: IoredisCluster): Send {
     if (node?.status !== 'connecting' && node?.status !== 'connect') return cluster.call(command, ...args);
     return opened(node).then(() => cluster.call(command, ...args));
   };
+}
+
+/** Resolves when the node is connected, or will not be. */
+function opened(node: IoredisRedis): Promise<void> {
+  const known = opening.get(node);
+  if (known !== undefined) return known;
+  const promise = new Promise<void>((resolve) => {
+    for (const event of ['ready', 'close', 'end']) node.once(event, resolve);
+  });
+  opening.set(node, promise);
+  return promise;
+}
+
+const opening = new WeakMap<IoredisRedis, Promise<void>>();
+
+function nodeAt(cluster: IoredisCluster, address: string | undefined): IoredisRedis | undefined {
+  return cluster.nodes('master').find((node) => addressOf(node) === address);
+}
+
+function servingOf(cluster: IoredisCluster, key: string): Serving | undefined {
+  const [owner, ...replicas] = cluster.slots?.[slotOf(key)] ?? [];
+  const node = nodeAt(cluster, owner);
+  if (owner === undefined || node === undefined) return undefined;
+  const others = replicas.map((each) => {
+    const colon = each.lastIndexOf(':');
+    return endpointOf(each.slice(0, colon), each.slice(colon + 1));
+  });
+  return {
+    address: owner,
+    others: others.filter((each) => each !== undefined),
+    async send(command, args) {
+      if (node.status === 'connecting' || node.status === 'connect') await opened(node);
+      return node.call(command, ...args);
+    },
+  };
+}
+
+/** Whom it is connected to; before that what it was told. */
+function peerOf(client: IoredisRedis): string {
+  const { remoteAddress, remotePort } = (client.stream ?? {}) as {
+    readonly remoteAddress?: string;
+    readonly remotePort?: number;
+  };
+  const { host = 'localhost', port = 6379, path } = client.options;
+  if (typeof path === 'string') return path;
+  return endpointText({ host: remoteAddress?.replace(/^::ffff:/, '') ?? host, port: remotePort ?? port });
 }
 
 function anyOf(nodes: readonly IoredisRedis[]): IoredisRedis {
@@ -193,9 +249,11 @@ function owned(
   client: IoredisClient,
   send: Send,
   nodes: () => readonly IoredisRedis[],
-  connectTimeoutMs: number,
+  overrides: Readonly<Record<string, unknown>>,
+  serving: OwnClient['serving'],
 ): OwnClient {
   return {
+    serving,
     isCluster: client.isCluster === true,
     isOpen: () => client.status === 'connecting' || client.status === 'connect' || client.status === 'ready',
     on: (event, listener) => void client.on(event, listener),
@@ -209,7 +267,7 @@ function owned(
             node.call(command, ...args),
       ),
     ear(hear) {
-      return earOf(anyOf(nodes()).duplicate({ ...overridesOf(connectTimeoutMs), retryStrategy: null }), hear);
+      return earOf(anyOf(nodes()).duplicate({ ...overrides, retryStrategy: null }), hear);
     },
   };
 }

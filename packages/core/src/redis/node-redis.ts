@@ -2,8 +2,10 @@
 
 import { EventEmitter } from 'node:events';
 
-import type { Ear, OwnClient, Send } from './client.ts';
+import type { Ear, OwnClient, Send, Serving, Visit } from './client.ts';
+import { endpointText, type Endpoint } from './endpoint.ts';
 import { retryDelayMs } from './ioredis.ts';
+import { ownName } from './own-name.ts';
 
 /** What `createClient` of node-redis 5 and later returns, as far as we use it. */
 export interface NodeRedisClient {
@@ -26,6 +28,8 @@ interface Options {
   readonly socket?: object;
   readonly database?: number;
   readonly keyPrefix?: string;
+  /** Of its connections. */
+  readonly name?: string | undefined;
 }
 
 export function isNodeRedis(source: unknown): source is NodeRedisClient {
@@ -50,11 +54,13 @@ export function nodeRedisOptions(client: NodeRedisClient): Options {
 }
 
 /** Options of a connection that lives once and never replays anything. */
-function once(source: NodeRedisClient, connectTimeoutMs: number): NodeRedisClient {
+function once(source: NodeRedisClient, connectTimeoutMs: number, to?: Endpoint): NodeRedisClient {
   return source.duplicate({
+    ...(to !== undefined && { url: undefined, database: 0 }),
     // Our own loop reconnects, with a client made anew: what the old one still has in its queues is gone with it.
     socket: {
       ...nodeRedisOptions(source).socket,
+      ...(to !== undefined && { host: to.host, port: to.port, path: undefined }),
       reconnectStrategy: false,
       connectTimeout: connectTimeoutMs,
       socketTimeout: undefined,
@@ -69,6 +75,31 @@ function once(source: NodeRedisClient, connectTimeoutMs: number): NodeRedisClien
     maintNotifications: 'disabled',
     keyPrefix: undefined,
   });
+}
+
+/** Before anything else that it is asked; the library would not connect where it is not permitted. */
+function giveName(client: NodeRedisClient, source: NodeRedisClient): void {
+  const { name } = nodeRedisOptions(source);
+  if (name === undefined) client.sendCommand(['CLIENT', 'SETNAME', ownName(name)]).catch(() => {});
+}
+
+/** See `visitOf`. */
+export function nodeRedisVisit(source: NodeRedisClient, to: Endpoint | undefined, connectTimeoutMs: number): Visit {
+  const client = once(source, connectTimeoutMs, to);
+  let isOver = false;
+  client.on('error', () => {});
+  return {
+    send: (command, args) => client.sendCommand([command, ...args]),
+    async connect() {
+      await client.connect();
+      if (isOver) destroy(client);
+      else giveName(client, source);
+    },
+    disconnect() {
+      isOver = true;
+      destroy(client);
+    },
+  };
 }
 
 /** See `ioredisClient`. */
@@ -128,6 +159,7 @@ class Own extends EventEmitter implements OwnClient {
         return;
       }
       this.#failures = 0;
+      giveName(client, this.#source);
       this.emit('ready');
     }, gone);
   }
@@ -137,7 +169,20 @@ class Own extends EventEmitter implements OwnClient {
   }
 
   ear(hear: (channel: string, message: string) => void): Ear {
-    return earOf(once(this.#source, this.#connectTimeoutMs), hear);
+    return earOf(once(this.#source, this.#connectTimeoutMs), this.#source, hear);
+  }
+
+  serving(): Serving {
+    const {
+      host = 'localhost',
+      port = 6379,
+      path,
+    } = (nodeRedisOptions(this.#source).socket ?? {}) as {
+      readonly host?: string;
+      readonly port?: number;
+      readonly path?: string;
+    };
+    return { send: this.send, address: path ?? endpointText({ host, port }), others: [] };
   }
 
   disconnect(reconnect = false): void {
@@ -159,7 +204,11 @@ class Own extends EventEmitter implements OwnClient {
   }
 }
 
-function earOf(client: NodeRedisClient, hear: (channel: string, message: string) => void): Ear {
+function earOf(
+  client: NodeRedisClient,
+  source: NodeRedisClient,
+  hear: (channel: string, message: string) => void,
+): Ear {
   const listener = (message: string, channel: string): void => hear(channel, message);
   let isOver = false;
   const listeners: (() => void)[] = [];
@@ -175,6 +224,7 @@ function earOf(client: NodeRedisClient, hear: (channel: string, message: string)
     async connect() {
       await client.connect();
       if (isOver) destroy(client);
+      else giveName(client, source);
     },
     disconnect: over,
     subscribe: (channel) => client.subscribe(channel, listener),

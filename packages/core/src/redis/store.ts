@@ -2,7 +2,10 @@ import { systemClock, type Clock } from '../clock.ts';
 import { parseDuration, type Duration } from '../duration.ts';
 import { ConfigError, type LeaseholdError } from '../errors.ts';
 import { refuseUnknown } from '../options.ts';
+import { show } from '../show.ts';
 import { checkJobName, checkPrefix, checkResourceName } from '../names.ts';
+import type { OwnerIdentity } from '../owner.ts';
+import type { StoreEvidence } from '../store/evidence.ts';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -27,6 +30,8 @@ import type {
 } from '../store/store.ts';
 import { checkSource, describeSource, type RedisSource } from './client.ts';
 import { RedisConnection } from './connection.ts';
+import { parseEndpoint, type Endpoint } from './endpoint.ts';
+import { gatherEvidence } from './evidence.ts';
 import { recordKey } from './keys.ts';
 import { listRecords } from './list.ts';
 import { messageOf } from './message.ts';
@@ -50,6 +55,11 @@ export interface RedisStoreOptions {
   readonly prefix?: string | undefined;
   /** How long calls wait for the first connection, and each connection for the server's first answer. Default 5 s. */
   readonly connectTimeout?: Duration | undefined;
+  /**
+   * Further servers that diagnosis asks, `<host>:<port>` each, with the credentials of this connection: those that no
+   * server names, such as a former primary that nobody can reach from the new one. Default none.
+   */
+  readonly endpoints?: readonly string[] | undefined;
   readonly clock?: Clock | undefined;
 }
 
@@ -71,18 +81,25 @@ export function redisStore(connection: RedisSource, options: RedisStoreOptions =
 export class RedisLeaseStore implements LeaseStore {
   readonly namespace: string;
   readonly description: string;
+  readonly #source: RedisSource;
+  readonly #endpoints: readonly Endpoint[];
+  readonly #clock: Clock;
   readonly #connection: RedisConnection;
   readonly #subscriber: RedisSubscriber;
 
   constructor(connection: RedisSource, options: RedisStoreOptions = {}) {
-    refuseUnknown(options, ['prefix', 'connectTimeout', 'clock']);
-    const { prefix = 'leasehold', connectTimeout = '5s', clock = systemClock } = options;
+    refuseUnknown(options, ['prefix', 'connectTimeout', 'endpoints', 'clock']);
+    const { prefix = 'leasehold', connectTimeout = '5s', endpoints = [], clock = systemClock } = options;
     checkPrefix('prefix', prefix);
     checkSource(connection);
     const connectTimeoutMs = parseDuration('connectTimeout', connectTimeout);
     if (connectTimeoutMs < 1 || connectTimeoutMs > MAX_CONNECT_TIMEOUT_MS) {
       throw new ConfigError('connectTimeout', `is ${connectTimeout}: must be 1 ms to 1 h`);
     }
+    if (!Array.isArray(endpoints)) throw new ConfigError('endpoints', `is ${show(endpoints)}: must be a list`);
+    this.#endpoints = endpoints.map((each) => parseEndpoint('endpoints', each));
+    this.#source = connection;
+    this.#clock = clock;
     this.namespace = prefix;
     this.description = describeSource(connection);
     this.#connection = new RedisConnection(connection, this.description, { connectTimeoutMs, clock });
@@ -150,6 +167,20 @@ export class RedisLeaseStore implements LeaseStore {
   /** A resource whose slot of a Cluster moves to another node meanwhile may be missed, or come twice. */
   list(call: StoreCall): AsyncIterable<{ readonly resource: string; readonly record: LeaseRecord }> {
     return listRecords(this.#connection, this.namespace, (resource) => this.read(resource, call), call);
+  }
+
+  /**
+   * Of all servers that can be found: that of the resource, its replicas, those that Sentinel or the Cluster name, and
+   * `endpoints`. Each of the others is asked by a short connection with the same credentials. See `redisDiagnosisAcl` for
+   * the rights that it takes; without one of them that piece is `not-permitted`.
+   */
+  async evidence(resource: string, owner: OwnerIdentity | null, call: StoreCall): Promise<StoreEvidence> {
+    this.#connection.refuseIfClosed();
+    const inquiry = {
+      ...{ connection: this.#connection, source: this.#source, endpoints: this.#endpoints, clock: this.#clock },
+      address: this.description.replace(/^redis /, ''),
+    };
+    return gatherEvidence(inquiry, this.#record(resource), owner, call);
   }
 
   async history(resource: string, limit: number, call: StoreCall): Promise<readonly HistoryEvent[]> {
