@@ -1,0 +1,346 @@
+/**
+ * What evidence about a resource means. Pure: facts in, the first verdict that matches out.
+ *
+ * The order is that of what must not be overlooked: a store that nobody can rely on comes before anything its record says,
+ * and a lease that runs before anything that is known of its owner.
+ */
+
+import type { LeaseRecord } from '../store/store.ts';
+import type { OwnerFinding } from './probe.ts';
+import type { RecordShape } from '../store/evidence.ts';
+
+export type VerdictCode =
+  | 'unknown'
+  | 'split-brain'
+  | 'foreign'
+  | 'evicted'
+  | 'data-lost'
+  | 'free'
+  | 'released'
+  | 'token-regressed'
+  | 'clock-regressed'
+  | 'revoked'
+  | 'held'
+  | 'paused'
+  | 'partitioned'
+  | 'orphaned-running'
+  | 'silent'
+  | 'expired'
+  | 'expired-alive'
+  | 'orphaned'
+  | 'stale-suspect'
+  | 'stale-unfenced';
+
+/** `ok`: nothing is wrong. `wait`: it rights itself. `act`: somebody may do something. `alarm`: nobody may, before a human understands it. */
+export type Severity = 'ok' | 'wait' | 'act' | 'alarm';
+
+export interface FenceFact {
+  readonly name: string;
+  readonly enforcing: boolean;
+  /** The highest token that it has admitted or was sealed with; null for none, undefined if it did not answer. */
+  readonly highest: number | null | undefined;
+}
+
+/** What this process has seen of the record by its own monotonic clock. */
+export interface Observation {
+  /** `none`: not watched. `changed`: it was extended, released or taken meanwhile. `unchanged`: it was not. */
+  readonly state: 'none' | 'changed' | 'unchanged';
+  readonly forMs: number;
+  /** As long as it must stay unchanged to count: the ttl and the margin. */
+  readonly neededMs: number;
+}
+
+export interface Facts {
+  readonly resource: string;
+  /** Why nothing is known of the store; empty if it answers as its master. */
+  readonly storeTrouble: string;
+  /** Endpoints that say they are master of the same data. */
+  readonly masters: number;
+  readonly shape: RecordShape['kind'];
+  readonly record: LeaseRecord | null;
+  readonly evictionPolicy: string;
+  readonly evictedKeys: number;
+  /** The server was started, or a replica promoted, since the lease was last confirmed; or it is very young. */
+  readonly restarted: boolean;
+  readonly fences: readonly FenceFact[];
+  readonly observation: Observation;
+  readonly owner: OwnerFinding;
+  /** Connections of the owner's process to the store; undefined if not known. */
+  readonly connections: number | undefined;
+  /** What a lease must have run out by before anybody else's clock is believed. Milliseconds. */
+  readonly marginMs: number;
+}
+
+/** May it be done, and if not, what is missing. */
+export interface Permission {
+  readonly allowed: boolean;
+  readonly missing: readonly string[];
+}
+
+export interface Verdict {
+  readonly code: VerdictCode;
+  readonly severity: Severity;
+  /** One sentence for a person. */
+  readonly sentence: string;
+  readonly allowed: {
+    /** An ordinary acquisition would be granted now, as far as can be told. */
+    readonly acquire: boolean;
+    readonly revoke: boolean;
+    readonly forceRelease: Permission;
+    /** Without any fence: two owners may act. Only with a human's own words. */
+    readonly forceReleaseUnfenced: Permission;
+  };
+  readonly waitFor: { readonly what: string; readonly ms: number } | null;
+}
+
+/** An owner that has missed two extensions, at the refresh of a third of the ttl, is late beyond chance. */
+const LATE_PART = 2 / 3;
+
+interface Times {
+  readonly remainingMs: number;
+  readonly sinceExtensionMs: number;
+  /** How long it has run out; 0 while it runs. */
+  readonly elapsedMs: number;
+}
+
+function timesOf({ expiresUs, extendedUs, nowUs }: LeaseRecord): Times {
+  return {
+    remainingMs: Math.max(0, (expiresUs - nowUs) / 1000),
+    sinceExtensionMs: Math.max(0, (nowUs - extendedUs) / 1000),
+    elapsedMs: Math.max(0, (nowUs - expiresUs) / 1000),
+  };
+}
+
+export function judge(facts: Facts): Verdict {
+  const { record } = facts;
+  const found = find(facts);
+  return {
+    ...found,
+    allowed: {
+      acquire: found.acquire,
+      revoke: record?.state === 'held' && facts.storeTrouble === '' && found.severity !== 'alarm',
+      forceRelease: permissionOf(missingOf(facts, found, true)),
+      forceReleaseUnfenced: permissionOf(missingOf(facts, found, false)),
+    },
+  };
+}
+
+function permissionOf(missing: readonly string[]): Permission {
+  return { allowed: missing.length === 0, missing };
+}
+
+/** What stands between these facts and a release by force. */
+function missingOf(facts: Facts, found: Found, isFenced: boolean): readonly string[] {
+  const { record, owner, fences, observation, marginMs, shape, storeTrouble } = facts;
+  const missing: string[] = [];
+  if (storeTrouble !== '') missing.push(`the store cannot be relied on: ${storeTrouble}`);
+  if (found.code === 'split-brain') missing.push('two servers say that they are the master');
+  if (shape === 'foreign') missing.push('what lies there is not a lease of Leasehold');
+  if (record === null || record.state === 'free') return [...missing, 'nobody holds it: there is nothing to release'];
+  if (found.code === 'clock-regressed') missing.push("the store's clock has gone back: its times cannot be compared");
+  const { remainingMs, elapsedMs } = timesOf(record);
+  if (owner.state === 'alive' || owner.state === 'stopped') {
+    missing.push(`the owner's process is ${owner.state}: it must be ended first (${owner.detail})`);
+  }
+  if (remainingMs > 0) {
+    missing.push(`the lease runs for ${seconds(remainingMs)} more by the store's clock`);
+  } else if (elapsedMs < marginMs) {
+    missing.push(`the lease has run out ${seconds(elapsedMs)} ago; a margin of ${seconds(marginMs)} is needed`);
+  }
+  if (observation.state === 'changed') missing.push('the record changed while it was watched');
+  else if (observation.forMs < observation.neededMs) {
+    missing.push(
+      `this process must see the record unchanged for ${seconds(observation.neededMs)} by its own clock; it has for ${seconds(observation.forMs)}`,
+    );
+  }
+  if (isFenced) {
+    if (!fences.some(({ enforcing }) => enforcing))
+      missing.push('no enforcing fence was named: nothing would stop a late write');
+    for (const fence of fences) {
+      if (fence.enforcing && fence.highest === undefined) missing.push(`fence ${fence.name} does not answer`);
+    }
+  }
+  return missing;
+}
+
+interface Found {
+  readonly code: VerdictCode;
+  readonly severity: Severity;
+  readonly sentence: string;
+  readonly acquire: boolean;
+  readonly waitFor: Verdict['waitFor'];
+}
+
+function found(
+  code: VerdictCode,
+  severity: Severity,
+  sentence: string,
+  { acquire = false, waitFor = null }: { readonly acquire?: boolean; readonly waitFor?: Verdict['waitFor'] } = {},
+): Found {
+  return { code, severity, sentence, acquire, waitFor };
+}
+
+function find(facts: Facts): Found {
+  const { resource, record, storeTrouble, masters, shape } = facts;
+  if (storeTrouble !== '') {
+    return found('unknown', 'alarm', `Nothing can be said of ${resource}: ${storeTrouble}. That is not "free".`);
+  }
+  if (masters > 1) {
+    return found(
+      'split-brain',
+      'alarm',
+      `${masters} servers say that they are the master: ${resource} may have an owner on each. Nobody may release anything.`,
+    );
+  }
+  if (shape === 'foreign') {
+    return found(
+      'foreign',
+      'alarm',
+      `What lies at the key of ${resource} is not a lease of Leasehold. It is left alone.`,
+    );
+  }
+  if (record === null) return findAbsent(facts);
+  if (record.owner === '') {
+    const { waiting } = record;
+    const next = waiting > 0 ? ` ${waiting} wait and get their turn.` : '';
+    return found('released', 'ok', `${resource} is free: its last owner let go of it.${next}`, {
+      acquire: waiting === 0,
+    });
+  }
+  return findOwned(facts, record);
+}
+
+function findAbsent({ resource, evictionPolicy, evictedKeys, restarted, fences }: Facts): Found {
+  const highest = Math.max(0, ...fences.map((fence) => fence.highest ?? 0));
+  const acquire = true;
+  if (evictedKeys > 0 && evictionPolicy !== '' && evictionPolicy !== 'noeviction') {
+    return found(
+      'evicted',
+      'act',
+      `There is no record of ${resource}, and this server evicts keys (${evictionPolicy}, ${evictedKeys} so far): a lease may have been thrown away. Use a fence, and noeviction.`,
+      { acquire },
+    );
+  }
+  if (restarted || highest > 0) {
+    const why = highest > 0 ? `a fence has admitted token ${highest}` : 'the server is younger than leases can be';
+    return found(
+      'data-lost',
+      'act',
+      `There is no record of ${resource}, but ${why}: the store has lost data. An owner may still trust a lease for up to its ttl.`,
+      { acquire },
+    );
+  }
+  return found('free', 'ok', `${resource} is free: nobody is known to have held it.`, { acquire });
+}
+
+function findOwned(facts: Facts, record: LeaseRecord): Found {
+  const { resource, fences, owner, connections, marginMs, observation } = facts;
+  const who = record.owner;
+  const { remainingMs, sinceExtensionMs, elapsedMs } = timesOf(record);
+  const ahead = fences.find((fence) => (fence.highest ?? 0) > record.fencingToken);
+  if (ahead !== undefined) {
+    return found(
+      'token-regressed',
+      'alarm',
+      `Fence ${ahead.name} has admitted ${ahead.highest}, beyond the token ${record.fencingToken} of ${resource}: another store has granted it, or this one has lost data. ${who} is shut out at the fence already.`,
+      remainingMs > 0 ? { waitFor: { what: 'the lease to run out', ms: remainingMs } } : { acquire: true },
+    );
+  }
+  if (remainingMs > record.ttlMs) {
+    return found(
+      'clock-regressed',
+      'alarm',
+      `${resource} ends later than it can have been set to: the store's clock has gone back. The next call sets it right.`,
+      { waitFor: { what: 'the whole ttl', ms: record.ttlMs } },
+    );
+  }
+  const isMoving = observation.state === 'changed' || sinceExtensionMs < record.ttlMs * LATE_PART;
+  if (remainingMs > 0) {
+    const waitFor = { what: 'the lease to run out', ms: remainingMs };
+    if (record.revoked) {
+      return found(
+        'revoked',
+        'wait',
+        `${who} was asked to let go of ${resource} and is out in ${seconds(remainingMs)} at the latest.`,
+        { waitFor },
+      );
+    }
+    if (isMoving) return found('held', 'ok', `${resource} is held by ${who}, which extends it.`);
+    const late = `has not extended ${resource} for ${seconds(sinceExtensionMs)}`;
+    switch (owner.state) {
+      case 'gone':
+        return found(
+          'orphaned-running',
+          'wait',
+          `${who} is gone; ${resource} is free for others in ${seconds(remainingMs)}.`,
+          { waitFor },
+        );
+      case 'stopped':
+        return found(
+          'paused',
+          'wait',
+          `${who} ${late}: its process is stopped. It loses the lease in ${seconds(remainingMs)}.`,
+          { waitFor },
+        );
+      case 'alive':
+        return connections === 0
+          ? found(
+              'partitioned',
+              'wait',
+              `${who} ${late}: it lives and has no connection to the store. It loses the lease in ${seconds(remainingMs)}.`,
+              { waitFor },
+            )
+          : found(
+              'silent',
+              'wait',
+              `${who} ${late}, although it lives: a blocked event loop, or a slow store. It loses the lease in ${seconds(remainingMs)}.`,
+              { waitFor },
+            );
+      case 'unverifiable':
+        return found(
+          'silent',
+          'wait',
+          `${who} ${late}, and nobody here can tell whether it lives. The lease runs out in ${seconds(remainingMs)}.`,
+          { waitFor },
+        );
+    }
+  }
+  const past = `${resource} ran out ${seconds(elapsedMs)} ago and nobody has taken it`;
+  if (observation.state === 'changed') {
+    return found('expired', 'wait', `${past}; the record changed while it was watched: look again.`, { acquire: true });
+  }
+  if (owner.state === 'alive' || owner.state === 'stopped') {
+    return found('expired-alive', 'wait', `${past}. ${who} is ${owner.state}, and has lost it: whoever asks gets it.`, {
+      acquire: true,
+    });
+  }
+  const needed = Math.max(marginMs - elapsedMs, observation.neededMs - observation.forMs);
+  if (needed > 0) {
+    return found('expired', 'wait', `${past}. Whoever asks gets it; nothing has to be released.`, {
+      acquire: true,
+      waitFor: { what: 'the margin, and to see the record unchanged', ms: needed },
+    });
+  }
+  if (owner.state === 'gone') {
+    return found('orphaned', 'act', `${past}, and ${who} is gone. Whoever asks gets it; it may be released by force.`, {
+      acquire: true,
+    });
+  }
+  return fences.some(({ enforcing }) => enforcing)
+    ? found(
+        'stale-suspect',
+        'act',
+        `${past}. Nobody can tell whether ${who} lives; the fence stops it if it does. It may be released by force.`,
+        { acquire: true },
+      )
+    : found(
+        'stale-unfenced',
+        'act',
+        `${past}. Nobody can tell whether ${who} lives, and no fence would stop it. An ordinary acquire takes it over; releasing it by force can make two owners.`,
+        { acquire: true },
+      );
+}
+
+function seconds(ms: number): string {
+  return `${(Math.max(0, ms) / 1000).toFixed(1)} s`;
+}
