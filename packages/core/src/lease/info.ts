@@ -22,6 +22,8 @@ export interface LeaseInfo {
   readonly extensions: number;
   readonly revoked: boolean;
   readonly waiting: number;
+  /** When this was so, by the store's clock. */
+  readonly readAt: Date;
   readonly previous: {
     readonly owner: string;
     readonly fencingToken: number;
@@ -60,6 +62,7 @@ export function describeRecord(resource: string, record: LeaseRecord): LeaseInfo
     extensions: record.extensions,
     revoked: record.revoked,
     waiting: record.waiting,
+    readAt: dateOf(record.nowUs),
     previous: previous && {
       owner: previous.owner,
       fencingToken: previous.fencingToken,

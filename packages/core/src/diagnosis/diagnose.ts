@@ -1,0 +1,209 @@
+import type { Clock } from '../clock.ts';
+import { LeaseholdError } from '../errors.ts';
+import type { Fence } from '../fence/fence.ts';
+import { describeRecord, type LeaseInfo } from '../lease/info.ts';
+import { qualify } from '../names.ts';
+import type { OwnerIdentity } from '../owner.ts';
+import type { ServerEvidence, StoreEvidence } from '../store/evidence.ts';
+import { valueOf } from '../store/reading.ts';
+import type { LeaseRecord, LeaseStore, StoreCall } from '../store/store.ts';
+import { messageOf } from '../thrown.ts';
+import { byHandOf, type ByHand } from './by-hand.ts';
+import { evidenceOf, type EvidenceItem } from './evidence.ts';
+import { marginOf, observe } from './observe.ts';
+import type { OwnerFinding, OwnerProbe } from './probe.ts';
+import { docker, kubernetes, probeOwner, sameHost, systemd } from './probes/index.ts';
+import { judge, type Facts, type FenceFact, type Observation, type Verdict } from './verdict.ts';
+
+export interface DiagnoseOptions {
+  /** Who looks for the owner's process. Default: this host, and Kubernetes, Docker and systemd where the owner names itself there. */
+  readonly probes?: readonly OwnerProbe[] | undefined;
+  /** The fences of the resource, asked for their highest token. Default: none. */
+  readonly fences?: readonly Fence[] | undefined;
+  /** Watches the record for its ttl and a margin, by this process's own clock. Default: false. */
+  readonly observe?: boolean | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly onProgress?: ((observation: Observation) => void) | undefined;
+}
+
+/** What is known of a resource, what it means, and what may be done. Plain data. */
+export interface Diagnosis {
+  readonly schema: 'leasehold/diagnosis/v1';
+  readonly resource: string;
+  readonly namespace: string;
+  /** ISO 8601, by this host's clock. */
+  readonly at: string;
+  readonly verdict: Verdict;
+  readonly lease: LeaseInfo | null;
+  readonly owner: OwnerFinding;
+  readonly fences: readonly FenceFact[];
+  readonly observation: Observation;
+  readonly evidence: readonly EvidenceItem[];
+  readonly servers: readonly ServerEvidence[];
+  readonly byHand: readonly ByHand[];
+}
+
+export interface Ground {
+  readonly store: LeaseStore;
+  readonly clock: Clock;
+  readonly call: StoreCall;
+}
+
+const FENCE_TIMEOUT_MS = 5000;
+/** A server that is younger than this may have lost what a longer-lived one would know. */
+const YOUNG_MS = 60_000;
+
+/**
+ * Collects evidence and gives the first verdict that matches. Never writes. A store that cannot be asked is the verdict
+ * `unknown`, not an error. Rejects only with the signal's reason.
+ */
+export async function diagnose(ground: Ground, resource: string, options: DiagnoseOptions = {}): Promise<Diagnosis> {
+  const { store, clock, call } = ground;
+  const { fences = [], probes = defaultProbes(), signal } = options;
+  let trouble = '';
+  let record: LeaseRecord | null = null;
+  let isForeign = false;
+  try {
+    record = await store.read(resource, call);
+  } catch (error) {
+    isForeign = LeaseholdError.is(error, 'FOREIGN_KEY');
+    if (!isForeign) trouble = messageOf(error);
+  }
+  signal?.throwIfAborted();
+
+  const identity = record === null ? null : describeRecord(resource, record).identity;
+  const [evidence, owner, asked] = await Promise.all([
+    store.evidence?.(resource, identity, call).catch(() => undefined),
+    record === null || record.owner === '' ? NOBODY : probeOwner(identity, probes),
+    askFences(fences, qualify(store.namespace, resource)),
+  ]);
+  signal?.throwIfAborted();
+
+  const { observation, latest } = await watch(ground, resource, record, options);
+  const facts = factsOf(resource, { trouble, isForeign, record: latest, evidence, owner, fences: asked, observation });
+  const info = latest === null ? null : describeRecord(resource, latest);
+  const nowMs = clock.wallMs();
+  return {
+    schema: 'leasehold/diagnosis/v1',
+    resource,
+    namespace: store.namespace,
+    at: new Date(nowMs).toISOString(),
+    verdict: judge(facts),
+    lease: info,
+    owner,
+    fences: asked,
+    observation,
+    evidence: evidenceOf({ info, store: evidence, owner, fences: asked, observation, nowMs }),
+    servers: evidence?.servers ?? [],
+    byHand: byHandOf(evidence?.key ?? '', info, owner),
+  };
+}
+
+const NOBODY: OwnerFinding = {
+  state: 'unverifiable',
+  probe: 'none',
+  detail: 'nobody owns it',
+  caveat: '',
+  byHand: [],
+};
+
+function defaultProbes(): readonly OwnerProbe[] {
+  return [sameHost(), kubernetes(), docker(), systemd()];
+}
+
+async function askFences(fences: readonly Fence[], qualified: string): Promise<readonly FenceFact[]> {
+  return Promise.all(
+    fences.map(async (fence): Promise<FenceFact> => {
+      const { name, enforcing } = fence;
+      let timer: NodeJS.Timeout | undefined;
+      const late = new Promise<undefined>((resolve) => {
+        timer = setTimeout(() => resolve(undefined), FENCE_TIMEOUT_MS);
+      });
+      try {
+        const highest = await Promise.race([fence.highest(qualified), late]);
+        return { name, enforcing, highest: highest === undefined ? undefined : (highest?.fencingToken ?? null) };
+      } catch {
+        // That it does not answer is the evidence.
+        return { name, enforcing, highest: undefined };
+      } finally {
+        clearTimeout(timer);
+      }
+    }),
+  );
+}
+
+/** The observation, and the record as it was at its end. */
+async function watch(
+  { store, clock, call }: Ground,
+  resource: string,
+  record: LeaseRecord | null,
+  { observe: isWanted = false, signal, onProgress }: DiagnoseOptions,
+): Promise<{ readonly observation: Observation; readonly latest: LeaseRecord | null }> {
+  const neededMs = record === null ? 0 : record.ttlMs + marginOf(record.ttlMs);
+  const none: Observation = { state: 'none', forMs: 0, neededMs };
+  if (!isWanted || record === null || record.owner === '') return { observation: none, latest: record };
+  try {
+    const observation = await observe(store, resource, record, { clock, call, signal, onProgress });
+    return { observation, latest: await store.read(resource, call) };
+  } catch (error) {
+    if (signal?.aborted === true) throw error;
+    // The store went away while it was watched: nothing was seen.
+    return { observation: none, latest: record };
+  }
+}
+
+interface Found {
+  readonly trouble: string;
+  readonly isForeign: boolean;
+  readonly record: LeaseRecord | null;
+  readonly evidence: StoreEvidence | undefined;
+  readonly owner: OwnerFinding;
+  readonly fences: readonly FenceFact[];
+  readonly observation: Observation;
+}
+
+function factsOf(resource: string, found: Found): Facts {
+  const { trouble, isForeign, record, evidence, owner, fences, observation } = found;
+  const server = evidence?.servers[0];
+  const uptimeMs = server && valueOf(server.uptimeMs);
+  const isYoung = uptimeMs !== undefined && uptimeMs < Math.max(YOUNG_MS, record?.ttlMs ?? 0);
+  const connections = evidence && valueOf(evidence.connections);
+  return {
+    resource,
+    storeTrouble: trouble === '' ? storeTrouble(server) : trouble,
+    masters: mastersOf(evidence?.servers ?? []),
+    shape: isForeign ? 'foreign' : record === null ? 'absent' : 'record',
+    record,
+    evictionPolicy: (server && valueOf(server.evictionPolicy)) ?? '',
+    evictedKeys: (server && valueOf(server.evictedKeys)) ?? 0,
+    restarted: isYoung || isPromoted(server, identityOf(record)),
+    fences,
+    observation,
+    owner,
+    connections: connections?.length,
+    marginMs: record === null ? 0 : marginOf(record.ttlMs),
+  };
+}
+
+function identityOf(record: LeaseRecord | null): OwnerIdentity | null {
+  return record === null ? null : describeRecord('', record).identity;
+}
+
+function storeTrouble(server: ServerEvidence | undefined): string {
+  if (server === undefined) return '';
+  if (valueOf(server.loading) === true) return `${server.endpoint} is loading its data`;
+  if (valueOf(server.role) === 'replica') return `${server.endpoint} is a replica, which may be behind`;
+  return '';
+}
+
+/** Endpoints that are one server come as one. */
+function mastersOf(servers: readonly ServerEvidence[]): number {
+  const masters = servers.filter(({ role }) => valueOf(role) === 'master');
+  return new Set(masters.map(({ runId, endpoint }) => valueOf(runId) ?? endpoint)).size;
+}
+
+function isPromoted(server: ServerEvidence | undefined, owner: OwnerIdentity | null): boolean {
+  const before = owner?.vitals?.serverRunId;
+  const now = server && valueOf(server.runId);
+  return before !== undefined && before !== '' && now !== undefined && before !== now;
+}
