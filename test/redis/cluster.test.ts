@@ -158,6 +158,12 @@ describe('a node that is lost', () => {
       const holder = acquireOf(await resourceAt(0));
       await itsStore.acquire(holder, call);
       await until(async () => (await replica.raw.dbsize()) === 1);
+      const { shape, servers } = await itsStore.evidence(holder.resource, null, call);
+      expect(shape).toEqual({ known: true, value: { kind: 'record' } });
+      expect(servers).toMatchObject([
+        { endpoint: `127.0.0.1:${primary.server.port}`, role: { value: 'master' } },
+        { endpoint: `127.0.0.1:${replica.server.port}`, role: { value: 'replica' } },
+      ]);
       await primary.server.kill();
       await replica.raw.call('CLUSTER', 'FAILOVER', 'TAKEOVER');
       await until(async () => (await itsStore.extend([holder], call).catch(() => []))[0]?.verdict === 'extended');

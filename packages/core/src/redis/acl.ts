@@ -33,7 +33,7 @@ const CLUSTER = ['asking', 'cluster|info', 'cluster|slots'];
 /** What reads records, logs and ticks, and lists them. */
 const READING = ['eval', 'evalsha', 'time', 'type', 'exists', 'hmget', 'hvals', 'xrevrange', 'scan', 'info'];
 /** What is asked beside the record. */
-const EVIDENCE = ['role', 'client|list', 'client|setname', 'pttl'];
+const EVIDENCE = ['client|list', 'client|setname', 'pttl'];
 const PREVIEWS = ['getrange', 'hscan', 'sscan', 'lrange', 'zrange'];
 
 export interface RedisDiagnosisAclOptions extends Pick<RedisAclOptions, 'cluster' | 'database'> {

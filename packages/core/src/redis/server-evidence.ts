@@ -34,13 +34,14 @@ export async function askServer(endpoint: string, ask: Ask, clock: Clock): Promi
   if (!clockOffset.known && clockOffset.why === 'unreachable') {
     return { evidence: unreadable(endpoint, clockOffset), neighbours: [] };
   }
-  const [said, role, policy, fsync, save, replicas] = await Promise.all([
+  const [said, policy, fsync, save, replicas] = await Promise.all([
     ask('info', ...SECTIONS),
-    ask('role'),
     ...['maxmemory-policy', 'appendfsync', 'save', 'min-replicas-to-write'].map((name) => setting(ask, name)),
   ]);
   const info: Reading<Info> = said.known ? known(parseInfo(String(said.value))) : said;
   const fields = valueOf(info) ?? new Map<string, string>();
+  // What INFO has told is not asked again: it would need one right more.
+  const role = fields.has('role') ? NOT_ASKED : await ask('role');
   const evidence: ServerEvidence = {
     endpoint,
     version: of(info, 'redis_version', () => versionOf(fields)),

@@ -37,6 +37,10 @@ export class MemoryServer {
     return this.#clock.monotonicMs() - this.#startedMs;
   }
 
+  wallMs(): number {
+    return this.#clock.wallMs();
+  }
+
   nowUs(): number {
     const us = Math.trunc(this.#clock.wallUs());
     const notBeforeUs = this.#notBeforeUs;

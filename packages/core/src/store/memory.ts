@@ -1,5 +1,6 @@
 import { StoreUnavailableError } from '../errors.ts';
 import { systemClock, type Clock } from '../clock.ts';
+import type { OwnerIdentity } from '../owner.ts';
 import { checkJobName, checkPrefix, checkResourceName } from '../names.ts';
 import {
   decideAcquire,
@@ -10,7 +11,10 @@ import {
   decideRelease,
   decideRevoke,
 } from './decisions.ts';
+import type { StoreEvidence } from './evidence.ts';
+import { memoryEvidence } from './memory-evidence.ts';
 import { MemoryServer } from './memory-server.ts';
+import { known, unknown } from './reading.ts';
 import { readState, type Decision, type ResourceState, type StoredLease } from './state.ts';
 import type {
   AcquireReply,
@@ -113,6 +117,19 @@ export class MemoryLeaseStore implements LeaseStore {
 
   read(resource: string, call: StoreCall): Promise<LeaseRecord | null> {
     return this.#run(call, (nowUs) => readState(this.#server.state(resource, nowUs), nowUs));
+  }
+
+  evidence(resource: string, _owner: OwnerIdentity | null, call: StoreCall): Promise<StoreEvidence> {
+    return this.#run(call, (nowUs) => {
+      const { lease, tombstones } = this.#server.state(resource, nowUs);
+      const server = memoryEvidence(this.description, this.#server, nowUs);
+      return {
+        shape: known({ kind: lease === null && tombstones.length === 0 ? 'absent' : 'record' }),
+        key: '',
+        servers: [server],
+        connections: unknown('not-known', 'memory needs no connections'),
+      };
+    });
   }
 
   async *list(call: StoreCall): AsyncGenerator<{ readonly resource: string; readonly record: LeaseRecord }, void> {

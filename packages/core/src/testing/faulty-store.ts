@@ -1,5 +1,7 @@
 import { systemClock, type Clock } from '../clock.ts';
 import { StoreUnavailableError } from '../errors.ts';
+import type { OwnerIdentity } from '../owner.ts';
+import type { StoreEvidence } from '../store/evidence.ts';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -33,6 +35,10 @@ interface Operations {
   adopt: { request: AdoptRequest; reply: AdoptReply };
   revoke: { request: RevokeRequest; reply: RevokeReply };
   forceRelease: { request: ForceReleaseRequest; reply: ForceReleaseReply };
+  evidence: {
+    request: { readonly resource: string; readonly owner: OwnerIdentity | null };
+    reply: StoreEvidence;
+  };
   list: { request: undefined; reply: readonly Listed[] };
   history: { request: { readonly resource: string; readonly limit: number }; reply: readonly HistoryEvent[] };
   ticks: { request: { readonly resource: string; readonly job: string }; reply: readonly TickRecord[] };
@@ -84,8 +90,10 @@ export class FaultyStore implements LeaseStore {
   /** How often each operation was asked for. */
   readonly calls: Record<Operation, number> = {
     ...{ acquire: 0, extend: 0, release: 0, cancel: 0, read: 0 },
-    ...{ adopt: 0, revoke: 0, forceRelease: 0, list: 0, history: 0, ticks: 0 },
+    ...{ adopt: 0, revoke: 0, forceRelease: 0, evidence: 0, list: 0, history: 0, ticks: 0 },
   };
+  /** Where the store behind has it. */
+  readonly evidence?: NonNullable<LeaseStore['evidence']>;
   readonly #inner: LeaseStore;
   readonly #clock: Clock;
   // Each is a Fault of its key's operation, which a Map cannot say.
@@ -99,6 +107,12 @@ export class FaultyStore implements LeaseStore {
     this.#clock = options.clock ?? systemClock;
     this.namespace = inner.namespace;
     this.description = inner.description;
+    if (inner.evidence === undefined) return;
+    this.evidence = (resource, owner, call) =>
+      this.#call('evidence', { resource, owner }, call, async (further) => {
+        const found = await inner.evidence?.(resource, owner, further);
+        return found ?? Promise.reject(new Error('the store has lost its evidence'));
+      });
   }
 
   /** From now on, each call of the operation has this fault. */

@@ -176,6 +176,16 @@ describe('MemoryLeaseStore', () => {
     expect(server.state('once 4999', 5099).ticks.size).toBe(0);
   });
 
+  test('says of itself what a server would', async () => {
+    const store = new MemoryLeaseStore({ clock: new ManualClock() });
+    const evidence = async () => store.evidence('reports', null, { timeoutMs: 1000 });
+    const before = await evidence();
+    expect(before).toMatchObject({ shape: { value: { kind: 'absent' } }, key: '', connections: { known: false } });
+    expect(before.servers).toMatchObject([{ role: { value: 'master' }, clockOffset: { value: { offsetMs: 0 } } }]);
+    store.restart({ persistent: true });
+    expect((await evidence()).servers[0]?.runId).not.toEqual(before.servers[0]?.runId);
+  });
+
   test('edit needs a record', () => {
     expect(new MemoryLeaseStore().edit('reports', { revoked: 'a' })).toBe(false);
   });
