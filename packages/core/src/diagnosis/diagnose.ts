@@ -57,7 +57,13 @@ const YOUNG_MS = 60_000;
  * Collects evidence and gives the first verdict that matches. Never writes. A store that cannot be asked is the verdict
  * `unknown`, not an error. Rejects only with the signal's reason.
  */
-export async function diagnose(ground: Ground, resource: string, options: DiagnoseOptions = {}): Promise<Diagnosis> {
+export async function diagnose(
+  ground: Ground,
+  resource: string,
+  options: DiagnoseOptions = {},
+  /** What was watched before, for a second look at a record that is the same still. */
+  watched?: Observation,
+): Promise<Diagnosis> {
   const { store, clock, call } = ground;
   const { fences = [], probes = defaultProbes(), signal } = options;
   let trouble = '';
@@ -79,7 +85,8 @@ export async function diagnose(ground: Ground, resource: string, options: Diagno
   ]);
   signal?.throwIfAborted();
 
-  const { observation, latest } = await watch(ground, resource, record, options);
+  const { observation, latest } =
+    watched === undefined ? await watch(ground, resource, record, options) : { observation: watched, latest: record };
   const facts = factsOf(resource, { trouble, isForeign, record: latest, evidence, owner, fences: asked, observation });
   const info = latest === null ? null : describeRecord(resource, latest);
   const nowMs = clock.wallMs();
@@ -121,10 +128,16 @@ async function askFences(fences: readonly Fence[], qualified: string): Promise<r
       });
       try {
         const highest = await Promise.race([fence.highest(qualified), late]);
-        return { name, enforcing, highest: highest === undefined ? undefined : (highest?.fencingToken ?? null) };
+        const sealed = highest !== undefined && highest !== null && highest.leaseId === null;
+        return {
+          name,
+          enforcing,
+          highest: highest === undefined ? undefined : (highest?.fencingToken ?? null),
+          sealed,
+        };
       } catch {
         // That it does not answer is the evidence.
-        return { name, enforcing, highest: undefined };
+        return { name, enforcing, highest: undefined, sealed: false };
       } finally {
         clearTimeout(timer);
       }

@@ -2,8 +2,8 @@ import type { Clock } from '../clock.ts';
 import type { LeaseRecord, LeaseStore, StoreCall } from '../store/store.ts';
 import type { Observation } from './verdict.ts';
 
-/** The store's clock and ours run apart by less than this; as in the owner's own arithmetic. */
-const DRIFT_RATE = 0.002;
+/** The store's clock and ours run apart by less than this: the default of `driftRate`, by which an owner reckons. */
+const DRIFT_RATE = 0.01;
 const LEAST_MARGIN_MS = 1000;
 
 /** How long a lease must have run out before a clock that is not its owner's is believed. */
@@ -37,9 +37,10 @@ export async function observe(
   while (forMs < neededMs) {
     onProgress?.({ state: 'unchanged', forMs, neededMs });
     await pause(clock, Math.min(stepMs, neededMs - forMs), signal);
+    // Before the question: how long the answer took is no time in which it is known to be so.
+    const atMs = clock.monotonicMs();
     const now = await store.read(resource, call);
     if (now === null || isChanged(record, now)) return { state: 'changed', forMs, neededMs };
-    const atMs = clock.monotonicMs();
     // A gap is a pause of ours. The record is the same as before it, but that it was so all the time we have not seen.
     forMs += Math.min(atMs - lastMs, 3 * stepMs);
     lastMs = atMs;

@@ -17,6 +17,7 @@ export type VerdictCode =
   | 'data-lost'
   | 'free'
   | 'released'
+  | 'waiting-turn'
   | 'token-regressed'
   | 'clock-regressed'
   | 'revoked'
@@ -39,6 +40,8 @@ export interface FenceFact {
   readonly enforcing: boolean;
   /** The highest token that it has admitted or was sealed with; null for none, undefined if it did not answer. */
   readonly highest: number | null | undefined;
+  /** That highest is a seal: nobody was admitted with it. */
+  readonly sealed: boolean;
 }
 
 /** What this process has seen of the record by its own monotonic clock. */
@@ -202,10 +205,13 @@ function find(facts: Facts): Found {
   if (record === null) return findAbsent(facts);
   if (record.owner === '') {
     const { waiting } = record;
-    const next = waiting > 0 ? ` ${waiting} wait and get their turn.` : '';
-    return found('released', 'ok', `${resource} is free: its last owner let go of it.${next}`, {
-      acquire: waiting === 0,
-    });
+    if (waiting > 0) {
+      const sentence = `${resource} is free, and kept for the first of ${waiting} who wait. Who does not come loses the turn.`;
+      return found('waiting-turn', 'wait', sentence, {
+        waitFor: { what: 'the next waiter, or the end of its turn', ms: clamp(record.ttlMs / 10, 50, 500) },
+      });
+    }
+    return found('released', 'ok', `${resource} is free: its last owner let go of it.`, { acquire: true });
   }
   return findOwned(facts, record);
 }
@@ -239,10 +245,13 @@ function findOwned(facts: Facts, record: LeaseRecord): Found {
   const { remainingMs, sinceExtensionMs, elapsedMs } = timesOf(record);
   const ahead = fences.find((fence) => (fence.highest ?? 0) > record.fencingToken);
   if (ahead !== undefined) {
+    const why = ahead.sealed
+      ? `is sealed at ${ahead.highest}, beyond the token ${record.fencingToken} of ${resource}: somebody has shut its owner out by hand.`
+      : `has admitted ${ahead.highest}, beyond the token ${record.fencingToken} of ${resource}: another store has granted it, or this one has lost data.`;
     return found(
       'token-regressed',
       'alarm',
-      `Fence ${ahead.name} has admitted ${ahead.highest}, beyond the token ${record.fencingToken} of ${resource}: another store has granted it, or this one has lost data. ${who} is shut out at the fence already.`,
+      `Fence ${ahead.name} ${why} What ${who} writes there is refused already.`,
       remainingMs > 0 ? { waitFor: { what: 'the lease to run out', ms: remainingMs } } : { acquire: true },
     );
   }
@@ -339,6 +348,10 @@ function findOwned(facts: Facts, record: LeaseRecord): Found {
         `${past}. Nobody can tell whether ${who} lives, and no fence would stop it. An ordinary acquire takes it over; releasing it by force can make two owners.`,
         { acquire: true },
       );
+}
+
+function clamp(value: number, least: number, most: number): number {
+  return Math.min(Math.max(value, least), most);
 }
 
 function seconds(ms: number): string {
