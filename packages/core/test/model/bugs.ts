@@ -1,5 +1,12 @@
 import { trustedMs } from '../../src/lease/term.ts';
-import { decideAcquire, decideAdopt, decideCancel, decideExtend, decideRelease } from '../../src/store/decisions.ts';
+import {
+  decideAcquire,
+  decideAdopt,
+  decideCancel,
+  decideExtend,
+  decideForceRelease,
+  decideRelease,
+} from '../../src/store/decisions.ts';
 import { isHeld, type Decision, type ResourceState } from '../../src/store/state.ts';
 import { explore, type Finding } from './explore.ts';
 import type { PropertyName } from './properties.ts';
@@ -11,7 +18,10 @@ export interface Bug {
   readonly does: string;
   readonly foundBy: PropertyName;
   readonly rules: Partial<Rules>;
-  readonly bounds: Pick<Bounds, 'leaseIds' | 'crashes' | 'ghosts'> & { readonly handsOver?: boolean };
+  readonly bounds: Pick<Bounds, 'leaseIds' | 'crashes' | 'ghosts'> & {
+    readonly handsOver?: boolean;
+    readonly forces?: boolean;
+  };
 }
 
 /** The head of the queue is made the owner by whoever opens its turn. */
@@ -127,6 +137,22 @@ export const bugs: readonly Bug[] = [
     rules: { endsAtHandOver: false },
   },
   {
+    does: 'a release by force does not look whether the lease has run out',
+    foundBy: 'trust-inside-lease',
+    bounds: { leaseIds: 2, crashes: 0, ghosts: 0, forces: true },
+    rules: {
+      forceRelease: (state, request, nowUs) => decideForceRelease(state, { ...request, elapsedMs: null }, nowUs),
+    },
+  },
+  {
+    does: 'a release by force lets the next one in beside an owner that still trusts',
+    foundBy: 'one-trusting-owner',
+    bounds: { leaseIds: 2, crashes: 0, ghosts: 0, forces: true },
+    rules: {
+      forceRelease: (state, request, nowUs) => decideForceRelease(state, { ...request, elapsedMs: null }, nowUs),
+    },
+  },
+  {
     does: 'turns never lapse and waiters never go stale',
     foundBy: 'served',
     bounds: { leaseIds: 3, crashes: 1, ghosts: 0 },
@@ -162,6 +188,7 @@ export const bugs: readonly Bug[] = [
 
 /** Looks for the shortest way in which the error does harm. */
 export function findBug({ rules, bounds, foundBy }: Bug): Finding {
-  const small = { processes: 2, ttl: 2, refresh: 1, tries: false, handsOver: false, states: 1_000_000, probeEvery: 1 };
-  return explore({ ...productionRules, ...rules }, { ...small, ...bounds }, [foundBy]);
+  const small = { processes: 2, ttl: 2, refresh: 1, tries: false, states: 1_000_000, probeEvery: 1 };
+  const plain = { handsOver: false, forces: false };
+  return explore({ ...productionRules, ...rules }, { ...small, ...plain, ...bounds }, [foundBy]);
 }

@@ -24,6 +24,7 @@ const bounds: Bounds = {
   crashes: fromEnv('CRASHES', 1),
   tries: fromEnv('TRIES', 1) > 0,
   handsOver: fromEnv('HANDS_OVER', 1) > 0,
+  forces: fromEnv('FORCES', 1) > 0,
   ghosts: fromEnv('GHOSTS', 1),
   ttl: fromEnv('TTL', 2),
   refresh: fromEnv('REFRESH', 1),

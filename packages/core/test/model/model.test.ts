@@ -17,7 +17,7 @@ import type { Bounds } from './world.ts';
 const LONG_MS = 180_000;
 
 const small: Bounds = {
-  ...{ processes: 2, leaseIds: 2, crashes: 1, ghosts: 1, tries: true, handsOver: true },
+  ...{ processes: 2, leaseIds: 2, crashes: 1, ghosts: 1, tries: true, handsOver: true, forces: true },
   ...{ ttl: 2, refresh: 1, states: 1_000_000, probeEvery: 1 },
 };
 

@@ -4,8 +4,11 @@ import type { Found } from './search.ts';
 import type { Bounds } from './world.ts';
 
 export function describeBounds(bounds: Bounds): string {
-  const { processes, leaseIds, crashes, ghosts, tries, handsOver, ttl, refresh } = bounds;
-  const modes = ['waiting', ...(tries ? ['trying'] : []), ...(handsOver ? ['handing over'] : [])].join(', ');
+  const { processes, leaseIds, crashes, ghosts, tries, handsOver, forces, ttl, refresh } = bounds;
+  const more = [tries && 'trying', handsOver && 'handing over', forces && 'released by force'].filter(
+    (each) => each !== false,
+  );
+  const modes = ['waiting', ...more].join(', ');
   return `processes ${processes} (${modes}), leaseIds ${leaseIds}, crashes ${crashes}, late requests ${ghosts}, ttl ${ttl}, refresh ${refresh}`;
 }
 

@@ -1,5 +1,12 @@
 import { trustedMs } from '../../src/lease/term.ts';
-import { decideAcquire, decideAdopt, decideCancel, decideExtend, decideRelease } from '../../src/store/decisions.ts';
+import {
+  decideAcquire,
+  decideAdopt,
+  decideCancel,
+  decideExtend,
+  decideForceRelease,
+  decideRelease,
+} from '../../src/store/decisions.ts';
 
 /** What is under examination: the store's decisions, and how an owner reckons. Seeded errors are other rules. */
 export interface Rules {
@@ -8,6 +15,7 @@ export interface Rules {
   readonly extend: typeof decideExtend;
   readonly release: typeof decideRelease;
   readonly cancel: typeof decideCancel;
+  readonly forceRelease: typeof decideForceRelease;
   /**
    * How long an owner believes a reply that says `remainingMs` and comes `elapsedMs` after its request was sent, if it had
    * asked for `ttlMs`.
@@ -31,6 +39,7 @@ export const productionRules: Rules = {
   extend: decideExtend,
   release: decideRelease,
   cancel: decideCancel,
+  forceRelease: decideForceRelease,
   trustMs: (remainingMs, elapsedMs, ttlMs) =>
     trustedMs(Math.min(ttlMs, remainingMs), { driftRate: 0, marginMs: 0 }) - elapsedMs,
   buriesWithdrawn: true,

@@ -46,6 +46,8 @@ export class Steps {
       may(index, ' ends its body: sends release', this.finish(world, index));
       may(index, ' crashes', this.crash(world, index));
     }
+    const forced = this.force(world);
+    if (forced !== null) steps.push(['an operator releases by force', forced]);
     for (const [index, { kind, leaseId }] of world.packets.entries()) {
       may(whose(leaseId).process, `'s ${kind} of ${leaseId} arrives`, this.late(world, index));
     }
@@ -171,6 +173,25 @@ export class Steps {
       ...put(given, index, { ...at(given, index), phase: 'gone', mode: 'wait', dirty: false, trust: 0 }),
       crashes: world.crashes - 1,
     };
+  }
+
+  /** What it was decided on is what is there: the comparison itself is tested with the stores. */
+  force(world: World): World | null {
+    const { lease } = world.store;
+    if (!this.#bounds.forces || lease === null || lease.owner === '') return null;
+    const { leaseId, fencingToken, extensions } = lease;
+    const request = {
+      resource: 'r',
+      leaseId,
+      fencingToken,
+      extensions,
+      elapsedMs: 0,
+      floor: 0,
+      operator: 'o',
+      reason: 'r',
+    };
+    const { state, reply } = this.#rules.forceRelease(world.store, request, NOW_US);
+    return reply.kind === 'released' ? { ...world, store: settleStore(state, 0, this.#rules.lapses) } : null;
   }
 
   late(world: World, index: number): World | null {

@@ -66,6 +66,8 @@ export interface Bounds {
   readonly tries: boolean;
   /** Whether a lease is handed over, once. */
   readonly handsOver: boolean;
+  /** Whether somebody releases leases by force that have run out. */
+  readonly forces: boolean;
   /** Requests that were given up and may arrive later. */
   readonly ghosts: number;
   /** In units. A waiter's place lasts for three refreshes. */
