@@ -31,7 +31,8 @@ export type ErrorCode =
   | 'STORE_UNAVAILABLE'
   | 'STORE_AUTH'
   | 'STORE_VERSION'
-  | 'FOREIGN_KEY';
+  | 'FOREIGN_KEY'
+  | 'UNSAFE_RELEASE';
 
 /** An option, a name or a combination of options that cannot work. Names the option, the value and the rule. */
 export class ConfigError extends LeaseholdError {
@@ -372,5 +373,15 @@ export class ForeignKeyError extends LeaseholdError {
       resource,
     });
     this.key = key;
+  }
+}
+
+/** A release by force that would not be safe. Nothing was released; `missing` says what stands in its way. */
+export class UnsafeReleaseError extends LeaseholdError {
+  readonly missing: readonly string[];
+
+  constructor(resource: string, missing: readonly string[]) {
+    super('UNSAFE_RELEASE', `not released: ${missing.join('; ')}`, { resource });
+    this.missing = missing;
   }
 }

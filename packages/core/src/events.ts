@@ -56,6 +56,15 @@ export interface ManagerEvents {
   releaseUnconfirmed: [LeaseEvent & { readonly error: LeaseholdError }];
   /** A fence refused this lease. */
   rejected: [LeaseEvent & { readonly error: StaleTokenError }];
+  /** This manager has released somebody's lease by force, or was refused it. */
+  forceReleased: [
+    LeaseEvent & {
+      readonly outcome: 'released' | 'declined' | 'changed';
+      readonly operator: string;
+      readonly reason: string;
+      readonly sealed: readonly string[];
+    },
+  ];
   /** A question to the store and its answer, for instruments. */
   operation: [StoreOperation];
 }

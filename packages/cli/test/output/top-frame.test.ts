@@ -22,6 +22,7 @@ function lease(resource: string, fields: Partial<LeaseInfo> = {}): LeaseInfo {
     extensions: 3,
     revoked: false,
     waiting: 0,
+    readAt: AT,
     previous: null,
     ...fields,
   };

@@ -1,12 +1,13 @@
-import type { Clock } from '../clock.ts';
 import { LeaseholdError } from '../errors.ts';
 import type { Fence } from '../fence/fence.ts';
+import type { Ground } from '../lease/ground.ts';
 import { describeRecord, type LeaseInfo } from '../lease/info.ts';
+import type { LeaseManager } from '../lease/manager.ts';
 import { qualify } from '../names.ts';
 import type { OwnerIdentity } from '../owner.ts';
 import type { ServerEvidence, StoreEvidence } from '../store/evidence.ts';
 import { valueOf } from '../store/reading.ts';
-import type { LeaseRecord, LeaseStore, StoreCall } from '../store/store.ts';
+import type { LeaseRecord } from '../store/store.ts';
 import { messageOf } from '../thrown.ts';
 import { byHandOf, type ByHand } from './by-hand.ts';
 import { evidenceOf, type EvidenceItem } from './evidence.ts';
@@ -43,21 +44,27 @@ export interface Diagnosis {
   readonly byHand: readonly ByHand[];
 }
 
-export interface Ground {
-  readonly store: LeaseStore;
-  readonly clock: Clock;
-  readonly call: StoreCall;
-}
-
 const FENCE_TIMEOUT_MS = 5000;
 /** A server that is younger than this may have lost what a longer-lived one would know. */
 const YOUNG_MS = 60_000;
 
 /**
  * Collects evidence and gives the first verdict that matches. Never writes. A store that cannot be asked is the verdict
- * `unknown`, not an error. Rejects only with the signal's reason.
+ * `unknown`, not an error. Rejects with
+ * `ConfigError` for a name that none can have, with `ManagerClosedError`, and with the signal's reason.
  */
 export async function diagnose(
+  manager: LeaseManager,
+  resource: string,
+  options: DiagnoseOptions = {},
+): Promise<Diagnosis> {
+  const { ground } = manager;
+  ground.store.checkName('resource', resource);
+  return look(ground, resource, options);
+}
+
+/** As `diagnose`. */
+export async function look(
   ground: Ground,
   resource: string,
   options: DiagnoseOptions = {},

@@ -1,11 +1,4 @@
-import {
-  ConfigError,
-  LeaseLostError,
-  ManagerClosedError,
-  LeaseholdError,
-  RunCancelledError,
-  type LossReason,
-} from '../errors.ts';
+import { ConfigError, LeaseLostError, ManagerClosedError, type LossReason } from '../errors.ts';
 import { refusalIn } from '../fence/fence.ts';
 import { onAbort } from '../abort-listeners.ts';
 import { ManagerEmitter } from '../events.ts';
@@ -34,9 +27,11 @@ import type { Context } from './context.ts';
 import { currentScope, inScope, type Scope } from './current.ts';
 import { joinEngine } from './engine.ts';
 import { describeTenure, type HeldLease } from './held.ts';
+import type { Ground } from './ground.ts';
 import { HandOver } from './hand-over.ts';
 import { describeEvent, describeRecord, type HistoryEntry, type LeaseInfo, type TickInfo } from './info.ts';
 import { Lease, type LeaseKeeping } from './lease.ts';
+import { cancelReasonOf, outcomeOf } from './outcome.ts';
 import { refusalError, type Refusal } from './refusal.ts';
 import { Releaser } from './releaser.ts';
 import type { ReleaseResult, Tenure } from './tenure.ts';
@@ -299,6 +294,22 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     await this.close();
   }
 
+  /** What `@leasehold/core/diagnosis` works with; not for users. Throws `ManagerClosedError`. */
+  get ground(): Ground {
+    this.#checkOpen();
+    const { store, clock, settings, ownerRecord } = this.#context;
+    return {
+      store,
+      clock,
+      call: { timeoutMs: settings.timing.callTimeoutMs },
+      operator: ownerRecord.line,
+      forced: (event) => {
+        settings.logger.warn({ ...event, fence: event.fencingToken }, 'release by force');
+        this.announce(settings.logger, 'forceReleased', event);
+      },
+    };
+  }
+
   protected override origin(): object {
     return { namespace: this.namespace, owner: this.#owner.instance };
   }
@@ -373,18 +384,4 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     this.#closer.checkIdle();
     return result;
   }
-}
-
-/** A caller that cancels because it shuts down says so, for example an adapter whose worker closes before the manager. */
-function cancelReasonOf(reason: unknown): 'caller' | 'shutdown' {
-  const own = LeaseholdError.of(reason);
-  return own instanceof RunCancelledError && own.reason === 'shutdown' ? 'shutdown' : 'caller';
-}
-
-/** What the end of a body means for the tick it ran for. */
-function outcomeOf(held: boolean, failed: boolean, failure: unknown, tenure: Tenure): Outcome {
-  if (LeaseholdError.of(failure)?.code === 'NOT_STARTED') return 'not-started';
-  if (!held) return 'aborted';
-  if (!failed) return 'done';
-  return tenure.cancellation === undefined ? 'failed' : 'aborted';
 }

@@ -91,6 +91,7 @@ class LeaseMetrics {
     for (const [operation, outcome] of [
       ['expire', 'lost'],
       ['reject', 'stale'],
+      ['force_release', 'released'],
     ] as const) {
       operations.inc({ operation, outcome }, 0);
     }
@@ -110,6 +111,7 @@ class LeaseMetrics {
           operations.inc({ operation: 'expire', outcome: 'lost' });
         }
       },
+      forceReleased: ({ outcome }) => operations.inc({ operation: 'force_release', outcome }),
       rejected: (event) => {
         stale({ fence: event.error.fence }, event);
         operations.inc({ operation: 'reject', outcome: 'stale' });

@@ -1,0 +1,174 @@
+import { describe, expect, test } from 'vitest';
+
+import { judge, type Facts, type VerdictCode } from '../../src/diagnosis/verdict.ts';
+import type { OwnerFinding, OwnerState } from '../../src/diagnosis/probe.ts';
+import type { LeaseRecord } from '../../src/store/store.ts';
+
+const NOW_US = 1_796_007_600_000_000;
+const TTL_MS = 30_000;
+const NEEDED_MS = TTL_MS + 1000;
+
+function owner(state: OwnerState): OwnerFinding {
+  return { state, probe: 'same-host', detail: 'pid 4121', caveat: '', byHand: [] };
+}
+
+/** A record that was extended `agoMs` ago. */
+function record(agoMs: number, fields: Partial<LeaseRecord> = {}): LeaseRecord {
+  const extendedUs = NOW_US - agoMs * 1000;
+  const expiresUs = extendedUs + TTL_MS * 1000;
+  return {
+    state: expiresUs > NOW_US ? 'held' : 'expired',
+    owner: 'web-7f9c',
+    ownerJson: '{}',
+    leaseId: 'id',
+    fencingToken: 100,
+    ttlMs: TTL_MS,
+    acquiredUs: extendedUs,
+    extendedUs,
+    expiresUs,
+    extensions: 3,
+    revoked: false,
+    previous: null,
+    waiting: 0,
+    nowUs: NOW_US,
+    ...fields,
+  };
+}
+
+const FENCE = { name: 'ledger', enforcing: true, highest: 100 };
+
+function facts(fields: Partial<Facts> = {}): Facts {
+  return {
+    resource: 'reports',
+    storeTrouble: '',
+    masters: 1,
+    shape: fields.record === null ? 'absent' : 'record',
+    record: record(1000),
+    evictionPolicy: 'noeviction',
+    evictedKeys: 0,
+    restarted: false,
+    fences: [FENCE],
+    observation: { state: 'none', forMs: 0, neededMs: NEEDED_MS },
+    owner: owner('unverifiable'),
+    connections: 1,
+    marginMs: 1000,
+    ...fields,
+  };
+}
+
+const WATCHED = { state: 'unchanged', forMs: NEEDED_MS, neededMs: NEEDED_MS } as const;
+const LATE_MS = 25_000;
+const PAST_MS = TTL_MS + 2000;
+
+const rows: readonly (readonly [VerdictCode, Partial<Facts>])[] = [
+  ['unknown', { storeTrouble: 'it is loading' }],
+  ['unknown', { storeTrouble: 'it is a replica', masters: 2 }],
+  ['split-brain', { masters: 2 }],
+  ['foreign', { shape: 'foreign', record: null }],
+  ['evicted', { record: null, evictionPolicy: 'allkeys-lru', evictedKeys: 3, fences: [] }],
+  ['data-lost', { record: null, restarted: true, fences: [] }],
+  ['data-lost', { record: null }],
+  ['free', { record: null, fences: [] }],
+  ['free', { record: null, fences: [{ ...FENCE, highest: null }] }],
+  ['released', { record: record(1000, { owner: '', state: 'free' }) }],
+  ['token-regressed', { fences: [{ ...FENCE, highest: 101 }] }],
+  ['clock-regressed', { record: record(-5000) }],
+  ['revoked', { record: record(LATE_MS, { revoked: true }), owner: owner('gone') }],
+  ['held', {}],
+  ['held', { owner: owner('gone') }],
+  ['held', { record: record(LATE_MS), observation: { ...WATCHED, state: 'changed' }, owner: owner('gone') }],
+  ['paused', { record: record(LATE_MS), owner: owner('stopped') }],
+  ['partitioned', { record: record(LATE_MS), owner: owner('alive'), connections: 0 }],
+  ['silent', { record: record(LATE_MS), owner: owner('alive'), connections: 2 }],
+  ['silent', { record: record(LATE_MS), owner: owner('alive'), connections: undefined }],
+  ['silent', { record: record(LATE_MS) }],
+  ['orphaned-running', { record: record(LATE_MS), owner: owner('gone') }],
+  ['expired', { record: record(PAST_MS) }],
+  ['expired', { record: record(TTL_MS + 500), observation: WATCHED, owner: owner('gone') }],
+  ['expired', { record: record(PAST_MS), observation: { ...WATCHED, state: 'changed' }, owner: owner('gone') }],
+  ['expired-alive', { record: record(PAST_MS), observation: WATCHED, owner: owner('alive') }],
+  ['expired-alive', { record: record(PAST_MS), observation: WATCHED, owner: owner('stopped') }],
+  ['orphaned', { record: record(PAST_MS), observation: WATCHED, owner: owner('gone') }],
+  ['stale-suspect', { record: record(PAST_MS), observation: WATCHED }],
+  ['stale-unfenced', { record: record(PAST_MS), observation: WATCHED, fences: [] }],
+  ['stale-unfenced', { record: record(PAST_MS), observation: WATCHED, fences: [{ ...FENCE, enforcing: false }] }],
+];
+
+/** In which of the rows a release by force is allowed, and in which without a fence. */
+const FORCED: ReadonlySet<VerdictCode> = new Set(['orphaned', 'stale-suspect']);
+const UNFENCED: ReadonlySet<VerdictCode> = new Set(['orphaned', 'stale-suspect', 'stale-unfenced']);
+
+describe('the verdict is the first row that matches', () => {
+  test.each(rows)('%s (%#)', (code, fields) => {
+    const verdict = judge(facts(fields));
+    expect(verdict.code).toBe(code);
+    expect(verdict.allowed.forceRelease.allowed).toBe(FORCED.has(code));
+    expect(verdict.allowed.forceReleaseUnfenced.allowed).toBe(UNFENCED.has(code));
+    expect(verdict.allowed.forceRelease.missing.length > 0).toBe(!FORCED.has(code));
+    expect(verdict.sentence).toContain('reports');
+  });
+
+  test('and every code has a row', () => {
+    const codes: Readonly<Record<VerdictCode, true>> = {
+      ...{ unknown: true, 'split-brain': true, foreign: true, evicted: true, 'data-lost': true, free: true },
+      ...{ released: true, 'token-regressed': true, 'clock-regressed': true, revoked: true, held: true, paused: true },
+      ...{ partitioned: true, 'orphaned-running': true, silent: true, expired: true, 'expired-alive': true },
+      ...{ orphaned: true, 'stale-suspect': true, 'stale-unfenced': true },
+    } as Readonly<Record<VerdictCode, true>>;
+    expect(Object.keys(codes).filter((code) => !rows.some(([its]) => its === code))).toEqual([]);
+  });
+});
+
+/** mulberry32: the same numbers for the same seed. */
+function randomOf(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+test('whatever the facts are, force is only allowed past the margin on two clocks, with a sealed fence, for an owner that is not seen', () => {
+  const random = randomOf(7);
+  const pick = <T>(...all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
+  let allowed = 0;
+  for (let each = 0; each < 20_000; each++) {
+    const chosen = facts({
+      storeTrouble: pick('', '', '', '', 'loading'),
+      masters: pick(1, 1, 1, 2),
+      record: pick(null, ...[0, 10_000, LATE_MS, TTL_MS, TTL_MS + 500, PAST_MS, 90_000, -5000].map((ms) => record(ms))),
+      restarted: pick(true, false),
+      fences: pick(
+        [],
+        [FENCE],
+        [FENCE, { ...FENCE, name: 'b', highest: undefined }],
+        [{ ...FENCE, enforcing: false }],
+        [{ ...FENCE, highest: 200 }],
+      ),
+      observation: pick(
+        WATCHED,
+        WATCHED,
+        { ...WATCHED, forMs: 5000 },
+        { ...WATCHED, state: 'changed' as const },
+        { ...WATCHED, state: 'none' as const, forMs: 0 },
+      ),
+      owner: owner(pick('gone', 'alive', 'stopped', 'unverifiable')),
+      connections: pick(undefined, 0, 1),
+    });
+    const verdict = judge(chosen);
+    const { forceRelease, forceReleaseUnfenced } = verdict.allowed;
+    if (!forceReleaseUnfenced.allowed) continue;
+    allowed++;
+    const { storeTrouble, masters, observation, marginMs } = chosen;
+    const its = chosen.record as LeaseRecord;
+    expect([storeTrouble, masters, observation.state]).toEqual(['', 1, 'unchanged']);
+    expect(['gone', 'unverifiable']).toContain(chosen.owner.state);
+    expect(its.nowUs - its.expiresUs).toBeGreaterThanOrEqual(marginMs * 1000);
+    expect(observation.forMs).toBeGreaterThanOrEqual(observation.neededMs);
+    if (forceRelease.allowed)
+      expect(chosen.fences.some(({ enforcing, highest }) => enforcing && highest !== undefined)).toBe(true);
+  }
+  expect(allowed).toBeGreaterThan(200);
+});
