@@ -1,4 +1,5 @@
-import { existsSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { LeaseManager } from '@leasehold/core';
@@ -6,10 +7,10 @@ import { redisStore } from '@leasehold/core/redis';
 import { describe, expect, inject, test } from 'vitest';
 
 import { sourceArgs } from '../../scripts/lib/prepare.mjs';
-import { guardedFolder, removeFolder } from '../../scripts/services/guard.mjs';
+import { guardedFolder, removeFolder, spawnGuarded } from '../../scripts/services/guard.mjs';
 import { TcpProxy } from '../support/proxy.ts';
 import { uniqueName } from '../support/redis-client.ts';
-import { runCli, startCli, type CliProcess } from './fixtures/cli-process.ts';
+import { runCli, startCli, type CliProcess, type Result } from './fixtures/cli-process.ts';
 
 const redisUrl = inject('redisUrl');
 const bin = fileURLToPath(new URL('../../packages/cli/src/bin.ts', import.meta.url));
@@ -17,6 +18,7 @@ const leasehold = [process.execPath, ...sourceArgs(), bin].map((part) => `'${par
 
 interface Shop extends AsyncDisposable {
   readonly manager: LeaseManager;
+  readonly prefix: string;
   /** The command as a line for sh. */
   readonly command: (line: string) => string;
   readonly start: (url: string, verb: string, ...args: string[]) => CliProcess;
@@ -27,6 +29,7 @@ function shop(): Shop {
   const manager = new LeaseManager({ store: redisStore(redisUrl, { prefix }), history: 'all', owner: 'web-7f9c' });
   return {
     manager,
+    prefix,
     command: (line) => `${leasehold} ${line} -u '${redisUrl}' --prefix '${prefix}'`,
     start: (url, verb, ...args) => startCli([verb, '-u', url, '--prefix', prefix, ...args]),
     [Symbol.asyncDispose]: async () => void (await manager.close({ grace: 0, abandonAfter: 0 })),
@@ -45,7 +48,7 @@ function documents({ stdout }: CliProcess): Document[] {
   return lines.map((line) => JSON.parse(line) as Document);
 }
 
-describe('leasehold log --follow', () => {
+describe.concurrent('leasehold log --follow', () => {
   test('tells each event once, as it happens, over a store that was away; Ctrl-C ends it with 130', async () => {
     await using here = shop();
     await using proxy = await TcpProxy.start({ port: Number(new URL(redisUrl).port) });
@@ -74,13 +77,12 @@ describe('leasehold log --follow', () => {
     await here.manager.run('reports', async () => {});
     const at = new Date(Date.now() + 60_000).toISOString();
     await using nothing = here.start(redisUrl, 'log', 'reports', '--since', at);
-    expect(await nothing.end).toMatchObject({ code: 0, stdout: '', stderr: expect.stringContaining(`since ${at}`) });
     await using lately = here.start(redisUrl, 'log', 'reports', '--since', '1h');
-    expect((await lately.end).stdout.trim().split('\n')).toHaveLength(3);
     await using wrong = here.start(redisUrl, 'log', 'reports', '--since', 'yesterday');
-    expect((await wrong.end).code).toBe(2);
-
     await using cli = here.start(redisUrl, 'log', 'later', '-f');
+    expect(await nothing.end).toMatchObject({ code: 0, stdout: '', stderr: expect.stringContaining(`since ${at}`) });
+    expect((await lately.end).stdout.trim().split('\n')).toHaveLength(3);
+    expect((await wrong.end).code).toBe(2);
     await cli.wrote('WHEN');
     await here.manager.run('later', async () => {});
     await cli.wrote('RELEASED');
@@ -91,7 +93,7 @@ describe('leasehold log --follow', () => {
   });
 });
 
-describe('leasehold ls --watch', () => {
+describe.concurrent('leasehold ls --watch', () => {
   test('tells each change, not each extension', async () => {
     await using here = shop();
     await using cli = here.start(redisUrl, 'ls', '--watch', '100ms', '--json');
@@ -115,40 +117,104 @@ describe('leasehold ls --watch', () => {
   });
 });
 
-test('a config in the folder that was not asked is told of, and the way to ask it', async () => {
-  const dir = guardedFolder('hint');
-  try {
-    writeFileSync(join(dir, 'leasehold.yaml'), 'version: 1\n');
-    const { code, stderr } = await runCli(['ls'], { cwd: dir, env: { LEASEHOLD_REDIS_URL: undefined } });
-    expect([0, 4]).toContain(code);
-    expect(stderr).toContain('leasehold.yaml is in this folder and was not asked: --config leasehold.yaml');
-  } finally {
-    removeFolder(dir);
+describe.concurrent('the config in the folder', () => {
+  /** A folder with a config of the store, and what `leasehold` says in it. */
+  async function inFolder(
+    name: string,
+    text: string,
+    calls: readonly { readonly args: readonly string[]; readonly env?: Readonly<Record<string, string>> }[],
+  ): Promise<readonly Result[]> {
+    const cwd = guardedFolder('here');
+    try {
+      writeFileSync(join(cwd, name), text);
+      return await Promise.all(
+        calls.map(({ args, env }) => runCli(args, { cwd, env: { LEASEHOLD_REDIS_URL: undefined, ...env } })),
+      );
+    } finally {
+      removeFolder(cwd);
+    }
   }
-});
 
-test.runIf(existsSync('/dev/full'))('an output that is full ends with one line and 1', async () => {
-  await using here = shop();
-  await here.manager.run('reports', async () => {});
-  for (const line of ['ls', 'log reports', 'show reports']) {
-    const { code, stdout, stderr } = await runCli([
-      'exec',
-      'outer',
-      '-u',
-      redisUrl,
-      '--prefix',
-      uniqueName(),
-      '--',
-      'sh',
-      '-c',
-      `${here.command(line)} >/dev/full`,
+  function config(prefix: string): string {
+    const job = "{ cron: '0 3 * * *', timezone: UTC, handler: ./a.mjs }";
+    return `version: 1\nstore: { redis: '${redisUrl}', prefix: ${prefix} }\njobs:\n  nightly: ${job}\n`;
+  }
+
+  test('has the store of a command to which none was named, by a flag or in the environment', async () => {
+    await using here = shop();
+    await here.manager.run('reports', async () => {});
+    const [ls, runs, variable, flag] = await inFolder('leasehold.yaml', config(here.prefix), [
+      { args: ['ls'] },
+      { args: ['runs', '--json'] },
+      { args: ['ls', '--prefix', uniqueName()], env: { REDIS_URL: redisUrl } },
+      { args: ['ls', '--prefix', uniqueName(), '-u', redisUrl] },
     ]);
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toMatch(/^leasehold: the output cannot be written: ENOSPC.*$/m);
-  }
+    expect(ls).toMatchObject({ code: 0, stdout: expect.stringContaining('FREE\treports') });
+    expect(ls?.stderr).toMatch(new RegExp(`^redis://.* · prefix ${here.prefix} · leasehold\\.yaml$`, 'm'));
+    expect(JSON.parse(runs?.stdout ?? '')).toMatchObject({ namespace: here.prefix, jobs: [{ job: 'nightly' }] });
+    expect(variable).toMatchObject({ code: 0, stdout: '' });
+    expect(variable?.stderr).toMatch(/ · REDIS_URL, not leasehold\.yaml$/m);
+    expect(flag?.stderr).not.toContain('leasehold.yaml');
+  });
+
+  test('that cannot be used is told of, and the way around it; nothing is asked instead', async () => {
+    const [ls] = await inFolder('leasehold.yaml', 'version: 1\n', [{ args: ['ls'] }]);
+    expect(ls).toMatchObject({ code: 2, stdout: '' });
+    expect(ls?.stderr).toContain('Try: leasehold ls … --url');
+  });
+
+  test('that is a module is not run by a question, but named', async () => {
+    const text = "process.stdout.write('run\\n'); export default {};";
+    const [ls] = await inFolder('leasehold.config.mjs', text, [
+      { args: ['ls'], env: { LEASEHOLD_REDIS_URL: 'redis://127.0.0.1:1' } },
+    ]);
+    expect(ls).toMatchObject({ code: 4, stdout: '' });
+    expect(ls?.stderr).toMatch(/ · LEASEHOLD_REDIS_URL, not leasehold\.config\.mjs$/m);
+    expect(ls?.stderr).toContain('Try: leasehold ls … --config leasehold.config.mjs');
+  });
 });
 
-describe('leasehold exec', () => {
+describe.concurrent('an output', () => {
+  /** A line for sh, to its end; `onText` hears what it writes. */
+  async function shell(line: string, onText: (text: string) => void = () => {}): Promise<string> {
+    const child = spawnGuarded('/bin/sh', ['-c', line], { stdio: ['ignore', 'pipe', 'pipe'], group: true });
+    let text = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on('data', (bytes) => {
+        text += bytes;
+        onText(text);
+      });
+    }
+    await once(child, 'close');
+    return text;
+  }
+
+  test('that is full ends with one line and 1', async () => {
+    await using here = shop();
+    await here.manager.run('reports', async () => {});
+    const verbs = ['ls', 'log reports', 'show reports', 'log reports --follow', 'ls --watch 100ms', 'ls --json'];
+    const told = await Promise.all(
+      verbs.map((verb) => shell(`${here.command(`${verb} -q`)} >/dev/full; echo "exit $?"`)),
+    );
+    const line = 'leasehold: the output cannot be written: ENOSPC: no space left on device, write';
+    const json = `{"schema":"leasehold/error/v1","exit":1,"code":"ENOSPC","message":"${line.slice(11)}","details":[]}`;
+    expect(told).toEqual([...Array<string>(5).fill(`${line}\nexit 1\n`), `${json}\nexit 1\n`]);
+  });
+
+  test('that nobody reads any more ends what follows, with 0 and without a word', async () => {
+    await using here = shop();
+    await here.manager.run('reports', async () => {});
+    let later: Promise<void> | undefined;
+    const line = `{ ${here.command('log reports -f -q')}; echo "exit $?" >&2; } | { head -n 1; echo gone; }`;
+    const text = await shell(line, (told) => {
+      if (told.includes('gone')) later ??= here.manager.run('reports', async () => {});
+    });
+    await later;
+    expect(text).toMatch(/^WHEN\t.*\ngone\nexit 0\n$/);
+  });
+});
+
+describe.concurrent('leasehold exec', () => {
   test('tells once of a store that does not answer: of which resource, and why', async () => {
     await using here = shop();
     await using proxy = await TcpProxy.start({ port: Number(new URL(redisUrl).port) });

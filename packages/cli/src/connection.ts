@@ -37,6 +37,7 @@ export interface Target {
 }
 
 const DEFAULT_URL = 'redis://127.0.0.1:6379';
+const URL_VARIABLES = ['LEASEHOLD_REDIS_URL', 'REDIS_URL'] as const;
 /** Somebody waits for the answer. */
 const CONNECT_TIMEOUT = '3s';
 const DEFAULT_PREFIX = 'leasehold';
@@ -68,11 +69,16 @@ function chosen(
 ): readonly [redis: RedisSettings, origin: string | undefined] {
   if (flags.url !== undefined) return [flags.url, undefined];
   if (configured !== undefined) return [configured.redis, flags.config];
-  for (const name of ['LEASEHOLD_REDIS_URL', 'REDIS_URL']) {
+  for (const name of URL_VARIABLES) {
     const url = env[name];
     if (url !== undefined && url !== '') return [url, name];
   }
   return [DEFAULT_URL, 'default'];
+}
+
+/** Whether somebody has said, by a flag or in the environment, which store is meant. */
+export function isStoreNamed({ url, config }: ConnectionFlags, env: Environment): boolean {
+  return url !== undefined || config !== undefined || URL_VARIABLES.some((name) => (env[name] ?? '') !== '');
 }
 
 function checkedUrl(given: string, origin: string | undefined): URL {

@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { type Argument, Command, CommanderError, Help } from 'commander';
 import { addCompletion } from './commands/completion.ts';
+import { addDiagnose } from './commands/diagnose.ts';
 import { addExec } from './commands/exec.ts';
 import { withConnectionFlags, withOutputFlags, type CommonFlags } from './commands/flags.ts';
+import { addForceRelease } from './commands/force-release.ts';
 import { addInit } from './commands/init.ts';
 import { addLog } from './commands/log.ts';
 import { addLs } from './commands/ls.ts';
@@ -38,7 +40,13 @@ const VERBS: readonly Verb[] = [
   { group: LOOK, add: addLog, example: 'leasehold log customer:42 --json' },
   { group: LOOK, add: addTop, example: "leasehold top 'customer:*' -n 2s" },
   { group: LOOK, add: addRuns, example: 'leasehold runs nightly-report --resource reports' },
+  { group: LOOK, add: addDiagnose, example: 'leasehold diagnose reports --observe -c leasehold.yaml' },
   { group: ACT, add: addStop, example: 'leasehold stop reports --reason INC-4711' },
+  {
+    group: ACT,
+    add: addForceRelease,
+    example: 'leasehold force-release reports --lease-id 5f1c… --reason INC-4711 -c leasehold.yaml',
+  },
   { group: RUN, add: addRun, example: 'leasehold run leasehold.yaml', isLocal: true },
   {
     group: RUN,
@@ -66,8 +74,13 @@ Exit codes:
 ${EXIT_MEANINGS.map(([code, meaning]) => `  ${String(code).padStart(3)}  ${meaning}`).join('\n')}
 `;
 
+interface ParsedSession extends Session {
+  /** What the parser says to standard error. */
+  readonly complaints: string[];
+}
+
 /** The whole command line, connected to nothing. */
-function createProgram(session: Session): Command {
+function createProgram(session: ParsedSession): Command {
   const { io } = session;
   const program = new Command('leasehold')
     .usage('<command> [options]')
@@ -84,9 +97,10 @@ function createProgram(session: Session): Command {
     .enablePositionalOptions()
     .exitOverride()
     .showSuggestionAfterError()
+    .showHelpAfterError('Try: leasehold --help')
     .configureOutput({
       writeOut: (text) => io.stdout.write(text),
-      writeErr: (text) => io.stderr.write(text),
+      writeErr: (text) => session.complaints.push(text),
       outputError: (text, write) => write(text.replace(/^error: /, 'leasehold: ')),
       getOutHelpWidth: () => io.stdout.columns ?? 80,
       getErrHelpWidth: () => io.stderr.columns ?? 80,
@@ -126,20 +140,29 @@ function humanReadable(argument: Argument): string {
 
 /** Runs one command line, `argv` without node and program. Resolves with the exit code; never rejects. */
 export async function main(argv: readonly string[], io: Io): Promise<number> {
-  const session: Session = { io, exit: EXIT.done };
+  const session: ParsedSession = { io, isJson: wantsJson(argv), exit: EXIT.done, complaints: [] };
   const program = createProgram(session);
   try {
     if (argv.length === 0) program.help({ error: true });
     await program.parseAsync(helpOfUnknown(argv, program), { from: 'user' });
     return session.exit;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
-    const { address, hint } = session;
-    const failure = await describeFailure(error, { address, hint, isVerbose: isSet(program, 'verbose') });
-    if (isSet(program, 'json')) io.stderr.write(`${failureJson(failure)}\n`);
+    const { address, hint, complaints } = session;
+    if (error instanceof CommanderError && error.exitCode === 0) return EXIT.done;
+    const failure =
+      error instanceof CommanderError
+        ? { exit: EXIT.usage, code: 'USAGE', lines: complaints.join('').trimEnd().split('\n') }
+        : await describeFailure(error, { address, hint, isVerbose: isVerbose(program) });
+    if (session.isJson) io.stderr.write(`${failureJson(failure)}\n`);
     else for (const line of failure.lines) io.stderr.write(`${escapeText(line)}\n`);
     return failure.exit;
   }
+}
+
+/** Before anything is parsed, so that also a command line that cannot be is answered as it asks. After `--` it is another's. */
+export function wantsJson(argv: readonly string[]): boolean {
+  const end = argv.indexOf('--');
+  return (end === -1 ? argv : argv.slice(0, end)).includes('--json');
 }
 
 /** `help frob` is no request for the help of the program: the command that there is not is to be told, with the nearest. */
@@ -149,6 +172,6 @@ function helpOfUnknown(argv: readonly string[], program: Command): readonly stri
   return program.commands.some((command) => command.name() === name) ? argv : [name];
 }
 
-function isSet(program: Command, flag: 'verbose' | 'json'): boolean {
-  return [program, ...program.commands].some((command) => command.opts<CommonFlags>()[flag] === true);
+function isVerbose(program: Command): boolean {
+  return [program, ...program.commands].some((command) => command.opts<CommonFlags>().verbose === true);
 }

@@ -1,4 +1,6 @@
-import type { ConfiguredStore } from '../connection.ts';
+import { existsSync } from 'node:fs';
+import { isStoreNamed, type ConfiguredStore, type ConnectionFlags } from '../connection.ts';
+import { CONFIG_FILES } from '../config/file-names.ts';
 import type { LoadedConfig } from '../config/load.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -12,6 +14,26 @@ export async function readConfig(
   // Named as people name it from where they stand.
   const found = file ?? (await findConfig('.'));
   return { file: found, config: await loadConfig(found, { env }) };
+}
+
+/**
+ * The config in the working directory, if nobody has said which store is meant. A module is code, which is not run by a
+ * question unless it was named. Rejects with `ConfigFileError` if there is more than one.
+ */
+export async function configHere(flags: ConnectionFlags, env: Environment): Promise<string | undefined> {
+  const file = configFileHere();
+  if (file === undefined || isStoreNamed(flags, env)) return undefined;
+  const { findConfig } = await import('../config/load.ts');
+  return isData(file) ? findConfig('.') : undefined;
+}
+
+/** The first by its name that is in the working directory. */
+export function configFileHere(): string | undefined {
+  return CONFIG_FILES.find((name) => existsSync(name));
+}
+
+function isData(file: string): boolean {
+  return /\.(ya?ml|json)$/.test(file);
 }
 
 export async function storeOfConfig(file: string, env: Environment): Promise<ConfiguredStore> {

@@ -6,7 +6,7 @@ import type { Session } from './session.ts';
 import { onSignals } from './signals.ts';
 
 /**
- * Asks now, and then again each `everyMs`, until a signal ends it. What the first question fails with is the command's error;
+ * Asks now, and then again each `everyMs`, until a signal ends it, or the output cannot be written. What the first question fails with is the command's error;
  * later on a store that does not answer is told of once, and asked again.
  */
 export async function follow(
@@ -17,6 +17,9 @@ export async function follow(
 ): Promise<void> {
   const end = new AbortController();
   const ended = new Promise<void>((resolve) => end.signal.addEventListener('abort', () => resolve(), { once: true }));
+  // Nobody reads any more, or it cannot be written.
+  session.io.cut?.addEventListener('abort', () => end.abort(), { once: true });
+  if (session.io.cut?.aborted === true) end.abort();
   using _signals = onSignals((signal) => {
     session.exit = exitOfSignal(signal);
     end.abort();

@@ -27,6 +27,8 @@ export default async function hello({ run, lease, log }) {
 }
 `;
 
+const OTHER_FOLDER = 'leasehold init <another folder>';
+
 const FILES: Readonly<Record<string, string>> = { 'leasehold.yaml': CONFIG, 'jobs/hello.js': JOB };
 
 export function addInit(program: Command, session: Session): Command {
@@ -40,6 +42,7 @@ export function addInit(program: Command, session: Session): Command {
       const files = Object.entries(FILES).map(([name, text]) => ({ path: join(folder, name), text }));
       const there = files.find(({ path }) => existsSync(path));
       if (there !== undefined) throw isThere(there.path);
+      for (const { path } of files) await makeFolder(dirname(path));
       for (const { path, text } of files) {
         await writeNew(path, text);
         if (!output.isJson) output.line(path);
@@ -49,9 +52,20 @@ export function addInit(program: Command, session: Session): Command {
     });
 }
 
+/** All of them before the first file, so that nothing is half done. */
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path, { recursive: true });
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const isFile = code === 'EEXIST' || code === 'ENOTDIR';
+    const why = isFile ? 'a file is in its place' : message;
+    throw new CliError(EXIT.usage, `the folder ${path} cannot be made: ${why}; nothing was written`, OTHER_FOLDER);
+  }
+}
+
 /** Overwrites nothing, also not what has come since it was looked for. */
 async function writeNew(path: string, text: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true });
   try {
     await writeFile(path, text, { flag: 'wx' });
   } catch (error) {
@@ -60,9 +74,5 @@ async function writeNew(path: string, text: string): Promise<void> {
 }
 
 function isThere(path: string): CliError {
-  return new CliError(
-    EXIT.usage,
-    `${path} is there already; nothing was overwritten`,
-    'leasehold init <another folder>',
-  );
+  return new CliError(EXIT.usage, `${path} is there already; nothing was overwritten`, OTHER_FOLDER);
 }

@@ -3,9 +3,10 @@ import { escapeText } from '../output/escape.ts';
 import type { Session } from './session.ts';
 
 /** All problems of a config, each on a line of its own; other errors as they are. */
-export async function runFailure(error: unknown, { io }: Session): Promise<unknown> {
+export async function runFailure(error: unknown, { io, isJson }: Session): Promise<unknown> {
   const { ConfigFileError, formatProblems } = await import('../config/problem.ts');
-  if (!(error instanceof ConfigFileError)) return error;
+  // With `--json` the problems are lines of the one object.
+  if (isJson || !(error instanceof ConfigFileError)) return error;
   const { problems } = error;
   for (const problem of problems) io.stderr.write(`${escapeText(`error: ${formatProblems([problem]).trimEnd()}`)}\n`);
   const count = problems.length === 1 ? '1 problem' : `${problems.length} problems`;

@@ -4,7 +4,7 @@ import type { LoadedConfig } from '../config/load.ts';
 import type { JobSettings } from '../config/settings.ts';
 import { CliError, EXIT } from '../exit.ts';
 import { jobRunTable, tickTable } from '../output/events.ts';
-import { readConfig } from './config-file.ts';
+import { configHere, readConfig } from './config-file.ts';
 import { nextFlag, type CommonFlags } from './flags.ts';
 import { withLeases, type Session } from './session.ts';
 
@@ -32,7 +32,12 @@ export function addRuns(program: Command, session: Session): Command {
     .option('--resource <resource>', "what the job's lease is on (as in the config file, or the job's name)")
     .addOption(nextFlag(3))
     .action(async (job: string | undefined, flags: RunsFlags, command: Command) => {
-      const file = command.optsWithGlobals<CommonFlags>().config;
+      const common = command.optsWithGlobals<CommonFlags>();
+      const { env } = session.io;
+      const here = await configHere(common, env);
+      // A job that is not of the file in this folder may be one of another program.
+      const isOfHere = here !== undefined && (job === undefined || (await hasSchedule(here, job, env)));
+      const file = common.config ?? (isOfHere ? here : undefined);
       if (job === undefined && file === undefined) {
         throw new CliError(
           EXIT.usage,
@@ -43,6 +48,11 @@ export function addRuns(program: Command, session: Session): Command {
       if (file !== undefined) return runsOfConfig(session, command, file, job, flags);
       if (job !== undefined) return runsOfJob(session, command, job, flags.resource ?? job);
     });
+}
+
+async function hasSchedule(file: string, job: string, env: Session['io']['env']): Promise<boolean> {
+  const { settings } = (await readConfig(file, env)).config;
+  return settings.jobs.some(({ name, kind }) => name === job && kind !== 'queue');
 }
 
 async function runsOfJob(session: Session, command: Command, job: string, resource: string): Promise<void> {

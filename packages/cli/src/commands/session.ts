@@ -1,16 +1,17 @@
-import { existsSync } from 'node:fs';
 import type { LeaseManager, LeaseManagerOptions, Logger } from '@leasehold/core';
 import type { Command } from 'commander';
-import { describeTarget, findTarget, openManager, type Target } from '../connection.ts';
-import { CONFIG_FILES } from '../config/file-names.ts';
+import { describeTarget, findTarget, isStoreNamed, openManager, type Target } from '../connection.ts';
 import type { Io } from '../output/io.ts';
 import { Output } from '../output/output.ts';
 import { withoutRepeats } from '../run/repeats.ts';
+import { configFileHere, configHere, storeOfConfig } from './config-file.ts';
 import type { CommonFlags } from './flags.ts';
 
 /** What all commands of one run of the program share. */
 export interface Session {
   readonly io: Io;
+  /** Whether `--json` was given: errors are told as one object then. */
+  readonly isJson: boolean;
   /** Set by the first command that has chosen its store, for messages about it. */
   address?: string | undefined;
   /** What may help if that store cannot be reached; a command line. */
@@ -37,22 +38,30 @@ export async function withLeases(
   options: Omit<LeaseManagerOptions, 'store'> = {},
 ): Promise<void> {
   const output = outputOf(session, command);
-  const target = await findTarget(command.optsWithGlobals<CommonFlags>(), session.io.env, async (path) => {
-    const { storeOfConfig } = await import('./config-file.ts');
-    return storeOfConfig(path, session.io.env);
-  });
+  const target = await targetOf(session, command);
   session.address = target.address;
-  // A file that is here and was not named: perhaps the store that is meant is in it.
-  const file = target.origin === 'default' ? CONFIG_FILES.find((name) => existsSync(name)) : undefined;
-  if (file !== undefined) session.hint = `leasehold ${command.name()} … --config ${file}`;
   output.note(describeTarget(target), 'quiet');
-  if (file !== undefined) output.note(`${file} is in this folder and was not asked: --config ${file}`, 'warning');
   const leases = await openManager(target, { logger: loggerOf(output), ...options });
   try {
     await body({ leases, target, output });
   } finally {
     await leases.close({ grace: 0, abandonAfter: 0 });
   }
+}
+
+async function targetOf(session: Session, command: Command): Promise<Target> {
+  const flags = command.optsWithGlobals<CommonFlags>();
+  const { env } = session.io;
+  const verb = `leasehold ${command.name()} …`;
+  if (!isStoreNamed(flags, env) && configFileHere() !== undefined) session.hint = `${verb} --url redis://<host>:<port>`;
+  const config = flags.config ?? (await configHere(flags, env));
+  const target = await findTarget({ ...flags, config }, env, (path) => storeOfConfig(path, env));
+  const passedOver = config === undefined && flags.url === undefined ? configFileHere() : undefined;
+  session.hint = undefined;
+  if (passedOver === undefined) return target;
+  // Perhaps the store that is meant is in it.
+  session.hint = `${verb} --config ${passedOver}`;
+  return { ...target, origin: `${target.origin}, not ${passedOver}` };
 }
 
 /** Warnings always, the same of one lease once in 5 s; the rest if somebody asked for it. */

@@ -1,4 +1,3 @@
-import { hostname, userInfo } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LeaseInfo, LeaseManager } from '@leasehold/core';
 import { Option, type Command } from 'commander';
@@ -8,6 +7,7 @@ import type { Output } from '../output/output.ts';
 import { formatDuration } from '../output/time.ts';
 import { checkConfirmable, confirmByName } from './confirm.ts';
 import { durationFlag } from './flags.ts';
+import { operatorLine } from './operator.ts';
 import { withLeases, type Session } from './session.ts';
 import { noRecord } from './show.ts';
 import { onSignals } from './signals.ts';
@@ -22,8 +22,6 @@ interface StopFlags {
 /** A little more than the default ttl: a lease that is no longer extended is over by then. */
 const TIMEOUT = '35s';
 const ASK_MS = 100;
-/** `RevokeOptions.operator` takes no more. */
-const LONGEST_OPERATOR = 256;
 
 /** `released`: its run has ended. The others: it may go on, without the lease or with it. */
 type StopOutcome = 'released' | 'expired' | 'replaced' | 'held';
@@ -139,15 +137,4 @@ async function waitForEnd(
 function report(output: Output, fields: Readonly<Record<string, string | number>>, text: string): void {
   if (output.isJson) output.json('stop', fields);
   else output.line(text);
-}
-
-/** Who asks, for the log. */
-function operatorLine(): string {
-  let user = 'somebody';
-  try {
-    user = userInfo().username;
-  } catch {
-    // A container's user may have no name.
-  }
-  return `${user}@${hostname()}`.slice(0, LONGEST_OPERATOR);
 }

@@ -3,6 +3,7 @@ import type { Job } from 'bullmq';
 import type { LoadedConfig } from '../config/load.ts';
 import type { JobSettings, QueueJobSettings } from '../config/settings.ts';
 import { addressOf } from '../connection.ts';
+import type { Output } from '../output/output.ts';
 import { CliError, EXIT } from '../exit.ts';
 import { readConfig } from './config-file.ts';
 import type { CommonFlags } from './flags.ts';
@@ -30,9 +31,9 @@ export function addTrigger(program: Command, session: Session): Command {
     .option('--job-id <id>', 'of a queue: the id of the job, which is added once as long as it is there')
     .action(async (job: string, file: string | undefined, flags: TriggerFlags, command: Command) => {
       try {
-        const { config } = await readConfig(file, session.io.env);
+        const { file: found, config } = await readConfig(file, session.io.env);
         const settings = await jobOf(config, job);
-        if (settings.kind === 'queue') return await add(settings, flags, session, command);
+        if (settings.kind === 'queue') return await add(settings, flags, outputOf(session, command), found);
         if (flags.data !== undefined || flags.jobId !== undefined) {
           throw new CliError(EXIT.usage, `--data and --job-id are for queues, and ${job} is a job of a schedule`);
         }
@@ -58,13 +59,12 @@ async function jobOf(config: LoadedConfig, name: string): Promise<JobSettings> {
   return job;
 }
 
-async function add(job: QueueJobSettings, flags: TriggerFlags, session: Session, command: Command): Promise<void> {
-  const output = outputOf(session, command);
+async function add(job: QueueJobSettings, flags: TriggerFlags, output: Output, file: string): Promise<void> {
   const { queue, name } = job;
   const { data: { value: data } = { value: null }, jobId } = flags;
   checkResource(job, data, jobId);
   const address = addressOf(job.connection);
-  output.note(`${address} · prefix ${job.prefix} · queue ${queue}`, 'quiet');
+  output.note(`${address} · prefix ${job.prefix} · queue ${queue} · ${file}`, 'quiet');
   const added = await addTo(job, address, data, jobId);
   if (added === undefined) {
     throw new CliError(EXIT.no, `queue ${queue} has a job with the id ${jobId ?? ''} already, so nothing was added`);

@@ -6,7 +6,7 @@ import { escapeJson } from './escape.ts';
 /** What to say about an error, and with which code to end. */
 export interface Failure {
   readonly exit: number;
-  /** Of a Leasehold error; empty for others. */
+  /** Of a Leasehold error its own; of others what the exit code means: `USAGE`, `NO`, `UNEXPECTED`. */
   readonly code: string;
   /** Each for a line of its own; the first says what happened. */
   readonly lines: readonly string[];
@@ -49,26 +49,36 @@ export async function describeFailure(error: unknown, place: Place = {}): Promis
   if (place.isVerbose === true && error instanceof Error && error.stack !== undefined) {
     lines.push(...error.stack.split('\n').slice(1));
   }
-  return { exit, code: own?.code ?? '', lines };
+  return { exit, code: own?.code ?? codeOfExit(exit), lines };
 }
 
-/** For `--json`: one object, the lines as they are told to people. */
+/** For `--json`: one object; `details` are the lines that people are told after the message. */
 export function failureJson({ exit, code, lines }: Failure): string {
-  return escapeJson(JSON.stringify({ schema: 'leasehold/error/v1', exit, code, lines }));
+  const [message = '', ...details] = lines;
+  const fields = { schema: 'leasehold/error/v1', exit, code, message: message.replace(/^leasehold: /, ''), details };
+  return escapeJson(JSON.stringify(fields));
+}
+
+function codeOfExit(exit: number): string {
+  const [name] = Object.entries(EXIT).find(([, code]) => code === exit) ?? ['unexpected'];
+  return name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
 }
 
 /** Of a config all that is wrong with it: an error names only the first. */
 async function headOf(error: unknown): Promise<string[]> {
-  const problems: unknown = error instanceof Error && 'problems' in error ? error.problems : undefined;
-  if (!Array.isArray(problems)) return [`leasehold: ${messageOf(error)}`];
+  if (!isOfConfig(error)) return [`leasehold: ${messageOf(error)}`];
   const { formatProblems } = await import('../config/problem.ts');
-  const lines = problems.map((problem) => formatProblems([problem as Problem]).trimEnd());
+  const lines = error.problems.map((problem) => formatProblems([problem]).trimEnd());
   return ['leasehold: the config cannot be used', ...lines];
+}
+
+function isOfConfig(error: unknown): error is Error & { readonly problems: readonly Problem[] } {
+  return error instanceof Error && 'problems' in error && Array.isArray(error.problems);
 }
 
 function nextOf(error: unknown, exit: number, { address, hint }: Place): string | undefined {
   if (error instanceof CliError) return error.next;
-  if (exit === EXIT.unreachable && hint !== undefined) return hint;
+  if (hint !== undefined && (exit === EXIT.unreachable || isOfConfig(error))) return hint;
   if (exit === EXIT.unreachable && address?.includes('://') === true) return `redis-cli -u ${address} ping`;
   if (exit === EXIT.unexpected) return 'the same command with --verbose';
   return undefined;

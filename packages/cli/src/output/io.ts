@@ -12,6 +12,8 @@ export interface Sink {
 export interface Io {
   /** Data, and nothing else. */
   readonly stdout: Sink;
+  /** Aborts when the standard output cannot be written any more: a reader has gone, or a device is full. */
+  readonly cut?: AbortSignal | undefined;
   /** Everything else. */
   readonly stderr: Sink;
   readonly stdin: NodeJS.ReadableStream & {
@@ -22,6 +24,6 @@ export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-export function processIo(): Io {
-  return { stdout: process.stdout, stderr: process.stderr, stdin: process.stdin, env: process.env };
+export function processIo(cut: AbortSignal): Io {
+  return { stdout: process.stdout, stderr: process.stderr, stdin: process.stdin, env: process.env, cut };
 }

@@ -14,6 +14,8 @@ export interface OutputFlags {
   readonly color?: boolean | undefined;
 }
 
+const PROGRESS_MS = 5000;
+
 /** Where there is no terminal, and in one that does not say. */
 const DEFAULT_COLUMNS = 80;
 
@@ -30,6 +32,7 @@ export class Output {
   readonly #isTerminal: boolean;
   readonly #isAbsolute: boolean;
   readonly #errorStyle: Style;
+  #progressMs = -Infinity;
 
   constructor(io: Io, flags: OutputFlags) {
     const { json = false, quiet = false, verbose = false, utc = false, color = true } = flags;
@@ -57,7 +60,7 @@ export class Output {
   ): Promise<void> {
     const safe = rows.map((row) => row.map(({ text, tone }) => ({ text: escapeText(text), tone })));
     const whole = this.#isTerminal
-      ? await aligned(columns, safe, { width: this.width, style: this.style })
+      ? await aligned(columns, safe, { width: this.width, style: this.style, cuts: 'names' })
       : tabbed(columns, safe, this.style);
     this.#io.stdout.write(head ? whole : whole.slice(whole.indexOf('\n') + 1));
   }
@@ -91,6 +94,14 @@ export class Output {
   /** For people, to standard error, unless they asked for quiet. Escaped here. */
   note(text: string, tone?: Tone): void {
     if (!this.#isQuiet) this.warn(text, tone);
+  }
+
+  /** How far long work has come; a line each few seconds. */
+  progress(text: string): void {
+    const now = performance.now();
+    if (now - this.#progressMs < PROGRESS_MS) return;
+    this.#progressMs = now;
+    this.note(text, 'quiet');
   }
 
   /** As `note`, also if quiet was asked for. */

@@ -13,8 +13,11 @@ export interface Cell {
 }
 
 const GAP = '  ';
-/** No column is made narrower. */
+/** What yields is not made narrower, as long as that suffices. */
 const LEAST = 10;
+const VERY_LEAST = 4;
+/** An instant is never cut, a name that is longer is. */
+const INSTANT = 24;
 
 /** Columns for a pipe: tabs, nothing cut off. The cells are escaped, so none contains a tab. */
 export function tabbed(columns: readonly Column[], rows: readonly (readonly Cell[])[], style: Style): string {
@@ -25,17 +28,24 @@ export function tabbed(columns: readonly Column[], rows: readonly (readonly Cell
   return lines.map((line) => `${line.join('\t')}\n`).join('');
 }
 
+interface Room {
+  readonly width: number;
+  readonly style: Style;
+  /** What is too much, if all that yields has yielded: of names, or (the default) of nothing, so that the lines are too wide. */
+  readonly cuts?: 'names' | undefined;
+}
+
 /** Columns for a terminal that is `width` wide. */
 export async function aligned(
   columns: readonly Column[],
   rows: readonly (readonly Cell[])[],
-  { width, style }: { readonly width: number; readonly style: Style },
+  { width, style, cuts }: Room,
 ): Promise<string> {
   const { default: widthOf } = await import('string-width');
   const wanted = columns.map(({ title }, index) =>
     Math.max(widthOf(title), ...rows.map((row) => widthOf(row[index]?.text ?? ''))),
   );
-  const widths = fitted(columns, wanted, width);
+  const widths = fitted(columns, wanted, { width, cuts });
   const head = columns.map(({ title }): Cell => ({ text: title, tone: 'quiet' }));
   return [head, ...rows].map((row) => `${line(row)}\n`).join('');
 
@@ -53,14 +63,27 @@ export async function aligned(
   }
 }
 
-/** Takes what is too much from the widest of those that yield first, then of those that yield last. */
-function fitted(columns: readonly Column[], wanted: readonly number[], width: number): number[] {
+/**
+ * Takes what is too much from the widest of those that yield first, then of those that yield last; at the wish of who
+ * asks then from long names, and at last from what yields once more. Numbers are never cut, because a part of one is another one.
+ */
+function fitted(
+  columns: readonly Column[],
+  wanted: readonly number[],
+  { width, cuts }: Pick<Room, 'width' | 'cuts'>,
+): number[] {
   const widths = [...wanted];
   let excess = widths.reduce((sum, its) => sum + its, GAP.length * (columns.length - 1)) - width;
-  for (const turn of ['first', 'last'] as const) {
-    const indexes = columns.flatMap(({ yields }, index) => (yields === turn ? [index] : []));
+  const turns: readonly (readonly [least: number, isOf: (column: Column) => boolean])[] = [
+    [LEAST, ({ yields }) => yields === 'first'],
+    [LEAST, ({ yields }) => yields === 'last'],
+    [INSTANT, ({ align }) => align !== 'right'],
+    [VERY_LEAST, ({ yields }) => yields !== undefined],
+  ];
+  for (const [least, isOf] of cuts === undefined ? turns.slice(0, 2) : turns) {
+    const indexes = columns.flatMap((column, index) => (isOf(column) ? [index] : []));
     for (; excess > 0; excess--) {
-      const wide = indexes.filter((index) => (widths[index] ?? 0) > LEAST);
+      const wide = indexes.filter((index) => (widths[index] ?? 0) > least);
       if (wide.length === 0) break;
       const widest = wide.reduce((a, b) => ((widths[b] ?? 0) > (widths[a] ?? 0) ? b : a));
       widths[widest] = (widths[widest] ?? 0) - 1;

@@ -8,13 +8,32 @@ Who owns what, letting go, and running under a lease. What follows is what \`--h
   (\`redis://host:port/db · prefix\`), which never shows a password.
 - On a terminal, tables are aligned, cut to its width, and instants are relative to now. In a pipe the columns are the
   same, separated by tabs, nothing is cut, and instants are ISO 8601, UTC. With \`--json\` it is one object; \`schema\`
-  names its shape, \`leasehold/<thing>/v1\`; durations end in \`Ms\`, tokens are numbers.
+  names its shape, \`leasehold/<thing>/v1\`; durations end in \`Ms\`, tokens are numbers. \`log --follow\` and
+  \`ls --watch\` write one such object a line, for as long as they run.
+- With \`--json\` an error is one object too, the last line of standard error (with \`--quiet\` the only one):
+  \`leasehold/error/v1\` with \`exit\`, \`code\` (that of a Leasehold error, else what the exit code means, such as
+  \`USAGE\` or \`NO\`), \`message\` and \`details\`, the lines that people are told after it.
+- A reader that goes away (\`leasehold ls | head\`) is no error: what follows or watches ends with 0 at the next line that
+  it would write. An output that cannot be written (a full device) is told in one line, and the exit code is 1.
 - Colours are off in a pipe, with \`NO_COLOR\`, \`--no-color\` and \`TERM=dumb\`; \`FORCE_COLOR\` has them everywhere. They
   never say anything that is not also a word: \`HELD\`, \`STOPPING\` (held, its owner was asked to let go), \`EXPIRED\` (its
   lease ran out and nobody has taken it), \`FREE\`.
 - The store is that of \`--url\`, else of \`--config\`, else of \`LEASEHOLD_REDIS_URL\`, else of \`REDIS_URL\`, else
-  \`redis://127.0.0.1:6379\`. \`REDISCLI_AUTH\` is the password of an address without one.
+  of the \`leasehold.yaml\`, \`.yml\` or \`.json\` in this folder, else \`redis://127.0.0.1:6379\`. The line on standard error
+  says which of them it was, and names a config in this folder that was not asked: one that is a module has to be named,
+  because a question runs no code. \`REDISCLI_AUTH\` is the password of an address without one.
 - What the store says may be outdated when you read it. Nothing may be decided by it; a fence decides.
+`;
+
+const RUN = `
+Its work does not depend on who reads its log: after \`leasehold run | head\` the jobs go on, with their log lost, until
+SIGTERM or SIGINT. So that no line is lost, write the log to a file or to what collects logs.
+`;
+
+const LOG = `
+\`--follow\` asks twice a second and tells each event once, the oldest first, also of a resource that nobody knows yet. If the
+store does not answer it says so once, goes on asking, and says when it answers again; what has happened meanwhile is told
+then, as far as the resource's log (64 events) reaches. It ends with 130 at Ctrl-C, with 143 at SIGTERM.
 `;
 
 const EXEC = `
@@ -36,11 +55,18 @@ qualified name, as fences know it), \`LEASEHOLD_FENCING_TOKEN\` and \`LEASEHOLD_
 [fences](fences.md). A process that the command leaves running is no longer under the lease when the command has ended.
 `;
 
+/** What follows the help of a command. */
+const NOTES: Readonly<Record<string, string>> = { log: LOG, run: RUN, exec: EXEC };
+
+function noteOf(verb: string): readonly string[] {
+  const note = NOTES[verb];
+  return note === undefined ? [] : [note.trimStart()];
+}
+
 /** `docs/cli.md`: the help of every command, at 80 columns. */
 export async function cliDoc(verbs: readonly string[]): Promise<string> {
   const parts = [HEAD, '## leasehold\n', await help([])];
-  for (const verb of verbs)
-    parts.push(`## leasehold ${verb}\n`, await help([verb]), ...(verb === 'exec' ? [EXEC.trimStart()] : []));
+  for (const verb of verbs) parts.push(`## leasehold ${verb}\n`, await help([verb]), ...noteOf(verb));
   return parts.join('\n');
 }
 

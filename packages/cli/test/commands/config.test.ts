@@ -39,6 +39,58 @@ test.each(['leasehold.yaml', 'jobs/hello.js'])(
   },
 );
 
+test('init says which folder cannot be made, and then writes nothing at all', async () => {
+  await writeFile(join(folder, 'jobs'), 'a file');
+  const { code, stdout, stderr } = await call(['init', folder]);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toContain(`the folder ${join(folder, 'jobs')} cannot be made: a file is in its place`);
+  expect(await readdir(folder)).toEqual(['jobs']);
+});
+
+test('init and schema have a JSON form', async () => {
+  const init = await call(['init', folder, '--json', '-q']);
+  expect(JSON.parse(init.stdout)).toEqual({
+    schema: 'leasehold/files/v1',
+    files: [join(folder, 'leasehold.yaml'), join(folder, 'jobs/hello.js')],
+  });
+  expect((await call(['schema', '--json'])).stdout).toBe((await call(['schema'])).stdout);
+});
+
+test('with --json all that is wrong with a config is in the one object', async () => {
+  const file = join(folder, 'broken.yaml');
+  await writeFile(file, BROKEN);
+  for (const args of [
+    ['ls', '--config', file],
+    ['run', file],
+    ['trigger', 'a', file],
+  ]) {
+    const { code, stderr } = await call([...args, '--json']);
+    expect(code).toBe(2);
+    expect(JSON.parse(stderr)).toMatchObject({
+      code: 'CONFIG',
+      details: [expect.stringContaining(`${file}:4:`), expect.stringContaining(`${file}:5:`)],
+    });
+  }
+});
+
+test('the long name of a job is cut on a terminal, and whole in a pipe and in JSON', async () => {
+  const file = join(folder, 'long.yaml');
+  const job = 'a-name-'.repeat(18).slice(0, -1);
+  await writeFile(join(folder, 'a.mjs'), 'export default () => {};');
+  const text = `version: 1\nstore: { redis: redis://h }\njobs:\n  ${job}: { cron: '0 3 * * *', timezone: UTC, handler: ./a.mjs }\n`;
+  await writeFile(file, text);
+  for (const args of [
+    ['validate', file],
+    ['run', file, '--dry-run'],
+  ]) {
+    const { stdout } = await call([...args, '--no-color'], { columns: 80 });
+    expect(stdout).toContain('…');
+    for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
+    expect((await call(args)).stdout).toContain(`\n${job}\t`);
+    expect((await call([...args, '--json'])).stdout).toContain(`"${job}"`);
+  }
+});
+
 const BROKEN = `version: 1
 store: { redis: redis://h }
 jobs:

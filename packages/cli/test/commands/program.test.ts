@@ -8,7 +8,9 @@ const VERBS = [
   'log',
   'top',
   'runs',
+  'diagnose',
   'stop',
+  'force-release',
   'run',
   'trigger',
   'exec',
@@ -44,7 +46,7 @@ describe('help', () => {
 
   test('names every command that there is, and no other', async () => {
     const { stdout } = await call(['completion', 'bash']);
-    const found = Array.from(stdout.matchAll(/^ {4}([a-z]+)\) words=/gm), ([, verb]) => verb);
+    const found = Array.from(stdout.matchAll(/^ {4}([a-z-]+)\) words=/gm), ([, verb]) => verb);
     expect(found).toEqual(VERBS);
   });
 
@@ -62,6 +64,7 @@ describe('a wrong command line ends with 2 and says what to type', () => {
     [[], 'Usage: leasehold'],
     [['lss'], 'Did you mean ls?'],
     [['help', 'lss'], 'Did you mean ls?'],
+    [['help', 'frob'], "unknown command 'frob'\nTry: leasehold --help"],
     [['completion', 'bash', '--json'], 'no JSON form'],
     [['ls', '--hold'], 'Did you mean --held?'],
     [['show'], "missing required argument 'resource'"],
@@ -89,14 +92,17 @@ describe('a wrong command line ends with 2 and says what to type', () => {
   });
 });
 
-test('with --json an error is one object, on standard error', async () => {
-  const { code, stdout, stderr } = await call(['ls', '--json', '-u', 'redis://127.0.0.1:1', '-q']);
-  expect({ code, stdout }).toEqual({ code: 4, stdout: '' });
-  expect(stderr.trimEnd().split('\n')).toHaveLength(1);
-  expect(JSON.parse(stderr)).toMatchObject({
-    schema: 'leasehold/error/v1',
-    exit: 4,
-    code: 'STORE_UNAVAILABLE',
-    lines: expect.arrayContaining(['Nothing is known about any lease.']),
-  });
+test.each([
+  [['ls', '--json', '--hold'], "unknown option '--hold'", ['(Did you mean --held?)', 'Try: leasehold ls --help']],
+  [['lss', '--json'], "unknown command 'lss'", ['(Did you mean ls?)', 'Try: leasehold --help']],
+  [['top', '--json'], 'top is a view for people, without JSON', ['Try: leasehold ls --json']],
+])('with --json a command line that cannot be is told as an object too: %j', async (args, message, details) => {
+  const { code, stdout, stderr } = await call(args);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(JSON.parse(stderr)).toEqual({ schema: 'leasehold/error/v1', exit: 2, code: 'USAGE', message, details });
+});
+
+test('after -- the flag --json is that of another command', async () => {
+  const { stderr } = await call(['exec', 'r', '--ttl', '30', '--', 'jq', '--json']);
+  expect(stderr).toMatch(/^leasehold: /);
 });

@@ -11,7 +11,7 @@ import {
 import { describe, expect, test } from 'vitest';
 import { ConfigFileError } from '../../src/config/problem.ts';
 import { CliError, EXIT, EXIT_MEANINGS, exitOfSignal } from '../../src/exit.ts';
-import { describeFailure } from '../../src/output/failure.ts';
+import { describeFailure, failureJson } from '../../src/output/failure.ts';
 
 const busy = { reason: 'held', holder: null, remainingMs: 1 } as const;
 const loss = { reason: 'missing', leaseId: 'a', fencingToken: 1 } as const;
@@ -59,6 +59,28 @@ describe('an error', () => {
       'Try: redis-cli -u redis://h:1/0 ping',
     ]);
   });
+
+  test('in JSON has its code, the message, and what else people are told', async () => {
+    const place = { address: 'redis://h:1/0', hint: 'leasehold ls … --config a.yaml' };
+    expect(JSON.parse(failureJson(await describeFailure(unreachable, place)))).toEqual({
+      schema: 'leasehold/error/v1',
+      exit: 4,
+      code: 'STORE_UNAVAILABLE',
+      message: 'STORE_UNAVAILABLE: redis could not be reached',
+      details: [
+        'Because: connect ECONNREFUSED 127.0.0.1:1',
+        'Nothing is known about any lease.',
+        'Try: leasehold ls … --config a.yaml',
+      ],
+    });
+  });
+
+  test.each([
+    [new CliError(EXIT.no, 'held'), 'NO'],
+    [new CliError(EXIT.notFound, 'x was not found'), 'NOT_FOUND'],
+    [new ConfigFileError([problem]), 'CONFIG'],
+    [new Error('?'), 'UNEXPECTED'],
+  ])('has a code: %s', async (error, code) => expect((await describeFailure(error)).code).toBe(code));
 
   test('of a config has a line for each problem', async () => {
     const { lines } = await describeFailure(new ConfigFileError([problem, { ...problem, line: 9 }]));

@@ -113,5 +113,7 @@ describe('a table', () => {
     );
     const narrow = await aligned(columns, rows, { width: 34, style });
     expect(narrow).toContain('HELD   customer:4…  web-7f9c …   7\n');
+    const least = await aligned(columns, rows, { width: 22, style, cuts: 'names' });
+    expect(least).toContain('HELD   cus…  web-…   7\n');
   });
 });

@@ -35,7 +35,7 @@ function record(agoMs: number, fields: Partial<LeaseRecord> = {}): LeaseRecord {
   };
 }
 
-const FENCE = { name: 'ledger', enforcing: true, highest: 100 };
+const FENCE = { name: 'ledger', enforcing: true, highest: 100, sealed: false };
 
 function facts(fields: Partial<Facts> = {}): Facts {
   return {
