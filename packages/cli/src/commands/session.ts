@@ -21,7 +21,9 @@ export interface Session {
 }
 
 export function outputOf(session: Session, command: Command): Output {
-  return new Output(session.io, command.optsWithGlobals<CommonFlags>());
+  // Of the two places of --no-color each counts: the parser lets the default of the first hide the second.
+  const color = [command, command.parent].every((its) => its?.opts<CommonFlags>().color !== false);
+  return new Output(session.io, { ...command.optsWithGlobals<CommonFlags>(), color });
 }
 
 export interface Connected {

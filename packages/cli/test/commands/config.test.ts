@@ -91,6 +91,15 @@ test('the long name of a job is cut on a terminal, and whole in a pipe and in JS
   }
 });
 
+test('--no-color is heard before the command and after it', async () => {
+  await call(['init', folder]);
+  const args = ['validate', join(folder, 'leasehold.yaml')];
+  const shown = await Promise.all(
+    [args, ['--no-color', ...args], [...args, '--no-color']].map((line) => call(line, { columns: 80 })),
+  );
+  expect(shown.map(({ stdout }) => stdout.includes('\u001B['))).toEqual([true, false, false]);
+});
+
 const BROKEN = `version: 1
 store: { redis: redis://h }
 jobs:
