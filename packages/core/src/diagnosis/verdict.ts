@@ -151,9 +151,9 @@ function missingOf(facts: Facts, found: Found, isFenced: boolean): readonly stri
     missing.push(`the lease has run out ${seconds(elapsedMs)} ago; a margin of ${seconds(marginMs)} is needed`);
   }
   if (observation.state === 'changed') missing.push('the record changed while it was watched');
-  else if (observation.forMs < observation.neededMs) {
+  else if (unwatchedMs(observation) > 0) {
     missing.push(
-      `this process must see the record unchanged for ${seconds(observation.neededMs)} by its own clock; it has for ${seconds(observation.forMs)}`,
+      `this process must see the record unchanged for ${seconds(observation.neededMs)} by its own clock; ${seconds(unwatchedMs(observation))} are missing`,
     );
   }
   if (isFenced) {
@@ -323,7 +323,7 @@ function findOwned(facts: Facts, record: LeaseRecord): Found {
       acquire: true,
     });
   }
-  const needed = Math.max(marginMs - elapsedMs, observation.neededMs - observation.forMs);
+  const needed = Math.max(marginMs - elapsedMs, unwatchedMs(observation));
   if (needed > 0) {
     return found('expired', 'wait', `${past}. Whoever asks gets it; nothing has to be released.`, {
       acquire: true,
@@ -348,6 +348,11 @@ function findOwned(facts: Facts, record: LeaseRecord): Found {
         `${past}. Nobody can tell whether ${who} lives, and no fence would stop it. An ordinary acquire takes it over; releasing it by force can make two owners.`,
         { acquire: true },
       );
+}
+
+/** How much longer it must be seen unchanged. */
+function unwatchedMs({ state, forMs, neededMs }: Observation): number {
+  return Math.max(0, state === 'unchanged' ? neededMs - forMs : neededMs);
 }
 
 function clamp(value: number, least: number, most: number): number {

@@ -4,7 +4,7 @@ import type { OwnerState } from '../../src/diagnosis/probe.ts';
 import { judge, type Facts, type FenceFact, type Observation } from '../../src/diagnosis/verdict.ts';
 import { factsWith, free, MARGIN_MS, NEEDED_MS, ownerThatIs, recordOf, TOKEN, TTL_MS } from './facts.ts';
 
-const ROUNDS = 20_000;
+const ROUNDS = 10_000;
 
 /** mulberry32: the same numbers each time. */
 function randomFrom(seed: number): () => number {
@@ -64,29 +64,30 @@ function forbids(facts: Facts): readonly string[] {
   return Object.keys(reasons).filter((reason) => reasons[reason] === true);
 }
 
-test.each([1, 2, 3])('a release by force is allowed if and only if no rule forbids it (seed %i)', (seed) => {
+test.each([1, 2])('a release by force is allowed if and only if no rule forbids it (seed %i)', (seed) => {
   const random = randomFrom(seed);
   const seen = { allowed: 0, refused: new Set<string>(), unfenced: 0 };
   for (let round = 0; round < ROUNDS; round++) {
     const facts = anyFacts(random);
     const { allowed, code } = judge(facts);
     const against = forbids(facts);
-    const shown = `${code}: ${JSON.stringify(facts)}`;
-    expect(allowed.forceRelease.allowed, shown).toBe(against.length === 0);
-    // What no fence can stop is allowed on no less, but for the fence.
     const beside = against.filter((reason) => !reason.startsWith('a fence'));
-    expect(allowed.forceReleaseUnfenced.allowed, shown).toBe(beside.length === 0);
+    const is = [allowed.forceRelease.allowed, allowed.forceReleaseUnfenced.allowed];
+    const must = [against.length === 0, beside.length === 0];
+    // What no fence can stop is allowed on no less, but for the fence.
+    if (is.join() !== must.join())
+      throw new Error(`${code}: ${is.join()} instead of ${must.join()}: ${JSON.stringify(facts)}`);
     if (allowed.forceRelease.allowed) seen.allowed++;
     if (allowed.forceReleaseUnfenced.allowed) seen.unfenced++;
     // Alone, or another rule could hide that this one is not kept.
     if (against.length === 1) seen.refused.add(against[0] as string);
   }
-  expect(seen.allowed).toBeGreaterThan(500);
+  expect(seen.allowed).toBeGreaterThan(300);
   expect(seen.unfenced).toBeGreaterThan(seen.allowed);
   expect(seen.refused.size).toBeGreaterThanOrEqual(7);
 });
 
-test.each([4, 5])('nobody is called stale who may hold it still (seed %i)', (seed) => {
+test.each([3])('nobody is called stale who may hold it still (seed %i)', (seed) => {
   const random = randomFrom(seed);
   let stale = 0;
   for (let round = 0; round < ROUNDS; round++) {
@@ -100,5 +101,5 @@ test.each([4, 5])('nobody is called stale who may hold it still (seed %i)', (see
     expect(observation).toMatchObject({ state: 'unchanged', forMs: NEEDED_MS });
     expect(owner.state).toBe(code === 'orphaned' ? 'gone' : 'unverifiable');
   }
-  expect(stale).toBeGreaterThan(500);
+  expect(stale).toBeGreaterThan(300);
 });
