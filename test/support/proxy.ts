@@ -50,7 +50,7 @@ export class TcpProxy implements AsyncDisposable {
     lostBytes: 0,
   };
   readonly #server: Server;
-  readonly #target: { readonly host: string; readonly port: number };
+  #target: { readonly host: string; readonly port: number };
   readonly #pairs = new Set<Pair>();
   readonly #traps = new Set<Trap>();
   readonly #strays = new Set<Socket>();
@@ -110,6 +110,11 @@ export class TcpProxy implements AsyncDisposable {
   /** New connections are reset at once; those that are open stay. */
   refuse(): void {
     this.#refuses = true;
+  }
+
+  /** New connections are led to this server; those that are open stay where they are. */
+  leadTo(port: number): void {
+    this.#target = { ...this.#target, port };
   }
 
   /** The next (such) request, when it has arrived here. */

@@ -46,12 +46,15 @@ export async function gatherEvidence(
     askSentinels(inquiry, budget, others),
   ]);
   const [own] = await Promise.all([askOwn(inquiry, budget, others, key, owner), given]);
-  return { ...own.about, key, servers: withoutDoubles([own.server, ...others.found()]) };
+  // All of them may have named further ones.
+  await others.done();
+  return { ...own.about, key, servers: withoutDoubles([...own.servers, ...others.found()]) };
 }
 
 interface Own {
   readonly about: Pick<StoreEvidence, 'shape' | 'connections'>;
-  readonly server: ServerEvidence;
+  /** The store's own first. */
+  readonly servers: readonly ServerEvidence[];
 }
 
 async function askOwn(
@@ -68,13 +71,29 @@ async function askOwn(
     return askAfresh(inquiry, budget, others, reason);
   }
   for (const each of serving.others) others.start(each);
+  const moved = askMoved(inquiry, budget).catch(() => []);
   const ask = budget.asking(serving.send);
   const { evidence, neighbours } = await askServer(serving.address, ask, inquiry.clock);
   // The owner's address is told by both, the way there and the server's own name: asked twice, it is dropped below.
   for (const each of neighbours) others.start(each);
   const [shape, connections] = await Promise.all([shapeOf(ask, key), ownerConnections(ask, owner)]);
-  await others.done();
-  return { about: { shape, connections }, server: evidence };
+  return { about: { shape, connections }, servers: [evidence, ...(await moved)] };
+}
+
+/**
+ * Who answers now where the store's connection once led. A name or a virtual address goes to another server after a
+ * failover, and a connection that is open stays with the one before. Counts only with a run id, by which it is known for
+ * another one.
+ */
+async function askMoved({ source, address, clock }: Inquiry, budget: Budget): Promise<readonly ServerEvidence[]> {
+  const visit = await visitOf(source, undefined, budget.leftMs).catch(() => undefined);
+  if (visit === undefined) return [];
+  return visited(
+    visit,
+    budget,
+    async (ask) => [(await askServer(address, ask, clock)).evidence].filter(({ runId }) => runId.known),
+    () => [],
+  );
 }
 
 /** The store's own connection is of no use: does the server say more to somebody new? No keys are read this way. */
@@ -83,10 +102,7 @@ async function askAfresh(inquiry: Inquiry, budget: Budget, others: Others, reaso
   const about = { shape: reason, connections: reason };
   if (!isNodeRedis(source)) for (const each of startupEndpoints(source)) others.start(each);
   const visit = await visitOf(source, undefined, budget.leftMs).catch(() => undefined);
-  if (visit === undefined) {
-    await others.done();
-    return { about, server: unreadable(address, reason) };
-  }
+  if (visit === undefined) return { about, servers: [unreadable(address, reason)] };
   const { evidence, neighbours } = await visited(
     visit,
     budget,
@@ -97,8 +113,7 @@ async function askAfresh(inquiry: Inquiry, budget: Budget, others: Others, reaso
     }),
   );
   for (const each of neighbours) others.start(each);
-  await others.done();
-  return { about, server: evidence };
+  return { about, servers: [evidence] };
 }
 
 /** Connects, asks and goes, whatever comes of it. */
@@ -178,13 +193,16 @@ class Others {
   }
 }
 
-/** One server has many addresses, but one run id at a time. The first is kept. */
+/**
+ * One server has many addresses, but one run id at a time; and behind one address there may be two servers, one after the
+ * other. So the address counts only where the run id is not known. The first is kept.
+ */
 function withoutDoubles(servers: readonly ServerEvidence[]): readonly ServerEvidence[] {
   const seen = new Set<string>();
   return servers.filter(({ endpoint, runId }) => {
-    const names = [endpoint, ...(runId.known ? [runId.value] : [])];
-    const isDouble = names.some((name) => seen.has(name));
-    for (const name of names) seen.add(name);
+    const isDouble = seen.has(runId.known ? runId.value : endpoint);
+    seen.add(endpoint);
+    if (runId.known) seen.add(runId.value);
     return !isDouble;
   });
 }
