@@ -15,7 +15,7 @@ export function parseInfo(text: string): Info {
 }
 
 /** `ip=10.0.0.7,port=6379,state=online` by name. */
-export function parseParts(text: string): ReadonlyMap<string, string> {
+function parseParts(text: string): ReadonlyMap<string, string> {
   return new Map(
     text.split(',').map((part) => {
       const equals = part.indexOf('=');
