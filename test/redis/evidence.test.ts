@@ -281,6 +281,24 @@ describe('servers out of reach', () => {
     ]);
   });
 
+  test('one that loads its data says so to a connection of its own', async () => {
+    // It takes its time with each key, and answers in between.
+    const slow = ['--key-load-delay', '1000', '--loading-process-events-interval-bytes', '1024'];
+    await using server = await startRedis({ args: ['--enable-debug-command', 'yes', ...slow] });
+    await using filler = await connectRedis(server.url);
+    await using watcher = await connectRedis(server.url);
+    await filler.mset(
+      Object.fromEntries(Array.from({ length: 2000 }, (_, index) => [`key ${index}`, 'x'.repeat(100)])),
+    );
+    const reloaded = filler.call('DEBUG', 'RELOAD').catch(() => {});
+    await until(async () => (await watcher.info('persistence')).includes('loading:1'));
+    const { shape, servers } = await storeOn(server.url).evidence('r', us, { timeoutMs: 600 });
+    expect(servers).toMatchObject([{ loading: is(true), role: is('master') }]);
+    expect(shape).toEqual(isNot('unreachable'));
+    await server.kill();
+    await reloaded;
+  });
+
   test('a store that is closed rejects', async () => {
     const store = storeOn(primary.url);
     await store.close();
@@ -295,13 +313,25 @@ describe('servers out of reach', () => {
   });
 });
 
-test('Sentinel names both servers, each is asked once', async () => {
+test('Sentinel names servers that the primary does not know: each is asked once', async () => {
   await using group = await SentinelGroup.start();
-  const { servers, shape } = await storeOn(group.connection).evidence('r', us, call);
-  expect(shape).toEqual(is({ kind: 'absent' }));
-  expect(servers.map(({ endpoint, role }) => [endpoint, role])).toEqual([
+  const store = storeOn(group.connection);
+  const roles = async () => {
+    const { servers } = await store.evidence('r', us, call);
+    return servers.map(({ endpoint, role }) => [endpoint, role]);
+  };
+  expect(await roles()).toEqual([
     [at(group.primary), is('master')],
     [at(group.replica), is('replica')],
+  ]);
+  // Behind the back of Sentinel, which will mend it, but not at once.
+  await using stray = await connectRedis(group.replica.url);
+  await stray.replicaof('NO', 'ONE');
+  await using chief = await connectRedis(group.primary.url);
+  await until(async () => (await chief.info('replication')).includes('connected_slaves:0'));
+  expect(await roles()).toEqual([
+    [at(group.primary), is('master')],
+    [at(group.replica), is('master')],
   ]);
 });
 

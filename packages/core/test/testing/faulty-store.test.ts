@@ -215,4 +215,16 @@ describe('FaultyStore', () => {
     memory.restart({ persistent: true });
     expect(store.server).toEqual({ ageMs: 0, restarted: true });
   });
+
+  test('evidence can be lost, and is there where the store behind has it', async () => {
+    const { clock, memory, store } = setUp();
+    const { servers } = await memory.evidence('reports', null, call);
+    expect((await store.evidence?.('reports', null, call))?.servers[0]?.runId).toEqual(servers[0]?.runId);
+    store.once('evidence', { request: 'lost' });
+    const lost = watch(store.evidence?.('reports', null, call) ?? Promise.resolve());
+    await clock.advanceAsync(1_000);
+    expect(lost.outcome).toMatchObject(noAnswer);
+    const bare = Object.assign(Object.create(memory) as MemoryLeaseStore, { evidence: undefined });
+    expect(new FaultyStore(bare).evidence).toBeUndefined();
+  });
 });
