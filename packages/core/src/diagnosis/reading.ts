@@ -1,1 +1,0 @@
-export { known, unknown, valueOf, type Reading } from '../store/reading.ts';

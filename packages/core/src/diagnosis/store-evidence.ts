@@ -1,1 +1,0 @@
-export type { OwnerConnection, RecordShape, ServerEvidence, StoreEvidence } from '../store/evidence.ts';
