@@ -379,9 +379,17 @@ export class ForeignKeyError extends LeaseholdError {
 /** A release by force that would not be safe. Nothing was released; `missing` says what stands in its way. */
 export class UnsafeReleaseError extends LeaseholdError {
   readonly missing: readonly string[];
+  /** The fences that were sealed before it ended. That shuts out the owner, and nobody else. */
+  readonly sealed: readonly string[];
 
-  constructor(resource: string, missing: readonly string[]) {
-    super('UNSAFE_RELEASE', `not released: ${missing.join('; ')}`, { resource });
+  constructor(
+    resource: string,
+    missing: readonly string[],
+    { sealed = [], cause }: { readonly sealed?: readonly string[]; readonly cause?: unknown } = {},
+  ) {
+    const seals = sealed.length === 0 ? '' : `; sealed by then, and it stays so: ${sealed.join(', ')}`;
+    super('UNSAFE_RELEASE', `not released: ${missing.join('; ')}${seals}`, { resource, cause });
     this.missing = missing;
+    this.sealed = sealed;
   }
 }

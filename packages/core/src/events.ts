@@ -56,10 +56,13 @@ export interface ManagerEvents {
   releaseUnconfirmed: [LeaseEvent & { readonly error: LeaseholdError }];
   /** A fence refused this lease. */
   rejected: [LeaseEvent & { readonly error: StaleTokenError }];
-  /** This manager has released somebody's lease by force, or was refused it. */
+  /**
+   * Somebody's lease was to be released by force through this manager: once each time, whatever came of it. `refused`: it
+   * was not safe. `failed`: nothing is known to be released. The token is 0 as long as it is not known.
+   */
   forceReleased: [
     LeaseEvent & {
-      readonly outcome: 'released' | 'declined' | 'changed';
+      readonly outcome: 'released' | 'declined' | 'changed' | 'refused' | 'failed';
       readonly operator: string;
       readonly reason: string;
       readonly sealed: readonly string[];

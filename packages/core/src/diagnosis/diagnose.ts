@@ -11,7 +11,8 @@ import type { LeaseRecord } from '../store/store.ts';
 import { messageOf } from '../thrown.ts';
 import { byHandOf, type ByHand } from './by-hand.ts';
 import { evidenceOf, type EvidenceItem } from './evidence.ts';
-import { marginOf, observe } from './observe.ts';
+import { isChanged, marginOf, observe } from './observe.ts';
+import { parseDiagnoseOptions } from './options.ts';
 import type { OwnerFinding, OwnerProbe } from './probe.ts';
 import { docker, kubernetes, probeOwner, sameHost, systemd } from './probes/index.ts';
 import { judge, type Facts, type FenceFact, type Observation, type Verdict } from './verdict.ts';
@@ -60,7 +61,7 @@ export async function diagnose(
 ): Promise<Diagnosis> {
   const { ground } = manager;
   ground.store.checkName('resource', resource);
-  return look(ground, resource, options);
+  return look(ground, resource, parseDiagnoseOptions(options));
 }
 
 /** As `diagnose`. */
@@ -92,8 +93,10 @@ export async function look(
   ]);
   signal?.throwIfAborted();
 
-  const { observation, latest } =
+  const seen =
     watched === undefined ? await watch(ground, resource, record, options) : { observation: watched, latest: record };
+  const { observation, latest } = seen;
+  if (seen.trouble !== undefined) trouble = seen.trouble;
   const facts = factsOf(resource, { trouble, isForeign, record: latest, evidence, owner, fences: asked, observation });
   const info = latest === null ? null : describeRecord(resource, latest);
   const nowMs = clock.wallMs();
@@ -128,7 +131,7 @@ function defaultProbes(): readonly OwnerProbe[] {
 async function askFences(fences: readonly Fence[], qualified: string): Promise<readonly FenceFact[]> {
   return Promise.all(
     fences.map(async (fence): Promise<FenceFact> => {
-      const { name, enforcing } = fence;
+      const { name } = fence;
       let timer: NodeJS.Timeout | undefined;
       const late = new Promise<undefined>((resolve) => {
         timer = setTimeout(() => resolve(undefined), FENCE_TIMEOUT_MS);
@@ -138,13 +141,14 @@ async function askFences(fences: readonly Fence[], qualified: string): Promise<r
         const sealed = highest !== undefined && highest !== null && highest.leaseId === null;
         return {
           name,
-          enforcing,
+          // Some know it only once they have been asked something.
+          enforcing: fence.enforcing,
           highest: highest === undefined ? undefined : (highest?.fencingToken ?? null),
           sealed,
         };
       } catch {
         // That it does not answer is the evidence.
-        return { name, enforcing, highest: undefined, sealed: false };
+        return { name, enforcing: fence.enforcing, highest: undefined, sealed: false };
       } finally {
         clearTimeout(timer);
       }
@@ -158,18 +162,26 @@ async function watch(
   resource: string,
   record: LeaseRecord | null,
   { observe: isWanted = false, signal, onProgress }: DiagnoseOptions,
-): Promise<{ readonly observation: Observation; readonly latest: LeaseRecord | null }> {
+): Promise<Seen> {
   const neededMs = record === null ? 0 : record.ttlMs + marginOf(record.ttlMs);
   const none: Observation = { state: 'none', forMs: 0, neededMs };
   if (!isWanted || record === null || record.owner === '') return { observation: none, latest: record };
   try {
     const observation = await observe(store, resource, record, { clock, call, signal, onProgress });
-    return { observation, latest: await store.read(resource, call) };
+    const latest = await store.read(resource, call);
+    const isOther = latest === null || isChanged(record, latest);
+    return { observation: isOther ? { ...observation, state: 'changed' } : observation, latest };
   } catch (error) {
     if (signal?.aborted === true) throw error;
-    // The store went away while it was watched: nothing was seen.
-    return { observation: none, latest: record };
+    // The store went away while it was watched: nothing was seen, and what was read before it is old.
+    return { observation: none, latest: record, trouble: messageOf(error) };
   }
+}
+
+interface Seen {
+  readonly observation: Observation;
+  readonly latest: LeaseRecord | null;
+  readonly trouble?: string;
 }
 
 interface Found {

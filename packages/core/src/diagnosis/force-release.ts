@@ -1,18 +1,24 @@
-import { ConfigError, findStale, UnsafeReleaseError, type LossReason } from '../errors.ts';
-import type { Fence } from '../fence/fence.ts';
-import { MAX_TOKEN_AHEAD_US } from '../fence/fence.ts';
+import type { Duration } from '../duration.ts';
+import { LeaseholdError, UnsafeReleaseError, type LossReason } from '../errors.ts';
 import type { Ground } from '../lease/ground.ts';
 import type { LeaseManager } from '../lease/manager.ts';
 import { qualify } from '../names.ts';
+import type { ForceReleaseReply, ForceReleaseRequest } from '../store/store.ts';
+import { messageOf } from '../thrown.ts';
+import { untilAborted } from './abort.ts';
 import { look, type DiagnoseOptions, type Diagnosis } from './diagnose.ts';
 import { marginOf } from './observe.ts';
+import { parseForceReleaseOptions, type ForceReleaseSettings } from './options.ts';
+import { planOf, sealTokenOf, type ReleasePlan } from './plan.ts';
+import { sealAll } from './seal.ts';
+import { watchSuccessor, type Aftermath } from './successor.ts';
 
 export interface ForceReleaseOptions extends Omit<DiagnoseOptions, 'observe'> {
   /** Whose lease: as `diagnose` shows it. A release is refused if it is another one by now. */
   readonly leaseId: string;
   /** Why, for the log: an incident's number. 1 to 256 characters. */
   readonly reason: string;
-  /** Who. Default: this process's owner line. */
+  /** Who, 1 to 256 characters. Default: this process's owner line. */
   readonly operator?: string | undefined;
   /**
    * Releases without any enforcing fence: two owners may act from then on. Only with this text, `<resource>#<token>`, and
@@ -23,23 +29,17 @@ export interface ForceReleaseOptions extends Omit<DiagnoseOptions, 'observe'> {
   readonly confirm?: ((plan: ReleasePlan) => boolean | Promise<boolean>) | undefined;
   /** What is being done, for people. */
   readonly onStep?: ((step: ReleaseStep) => void) | undefined;
+  /** After a release: waits so long for the next owner, and tries whether the fences refuse the old one. At most 1 h. */
+  readonly watchSuccessor?: Duration | undefined;
 }
 
-export type ReleaseStep = 'watching' | 'confirming' | 'checking again' | 'sealing' | 'releasing';
-
-/** What is about to be done. */
-export interface ReleasePlan {
-  readonly resource: string;
-  readonly leaseId: string;
-  readonly fencingToken: number;
-  readonly owner: string;
-  /** The fences that are sealed first, and the token they are raised to. */
-  readonly seals: readonly string[];
-  readonly sealToken: number;
-  /** Two owners may act: no fence is there. */
-  readonly isUnfenced: boolean;
-  readonly diagnosis: Diagnosis;
-}
+export type ReleaseStep =
+  | 'watching'
+  | 'confirming'
+  | 'checking again'
+  | 'sealing'
+  | 'releasing'
+  | 'waiting for the next owner';
 
 export interface ForceReleaseResult {
   /**
@@ -52,13 +52,18 @@ export interface ForceReleaseResult {
   readonly sealed: readonly string[];
   /** Why it had changed. */
   readonly reason: LossReason | 'extended' | 'running' | null;
+  /** Null unless it was released and `watchSuccessor` was asked for. */
+  readonly aftermath: Aftermath | null;
 }
 
 /**
- * Break-glass: plan, confirmation, a second look, the fences sealed, and one compare-and-set in the store. Rejects with
- * `UnsafeReleaseError` (`missing` says what for) if it would not be safe, with `FenceUnavailableError` or what a fence
- * threw if one cannot be sealed (then nothing is released), with `ConfigError`, with the store's errors, and with the
- * signal's reason. What has been sealed by then stays sealed, which is safe; the error's `sealed` says which.
+ * Break-glass: watches, plans, asks, looks again, seals the fences, and releases by one compare-and-set in the store. In
+ * every case but a fault of the options the manager's event `forceReleased` tells what came of it, once.
+ *
+ * Rejects with `UnsafeReleaseError` if it would not be safe (`missing` says what for), if a fence could not be sealed or the
+ * signal ended it while fences were sealed (`sealed` says which were; nothing was released then), with the signal's reason
+ * before that, with what `confirm` threw, with the store's errors (`mayHaveRun`: look whether it was released), with
+ * `ConfigError` and `ManagerClosedError`. What has been sealed stays sealed, which shuts out the old owner and nobody else.
  */
 export async function forceRelease(
   manager: LeaseManager,
@@ -67,130 +72,176 @@ export async function forceRelease(
 ): Promise<ForceReleaseResult> {
   const { ground } = manager;
   ground.store.checkName('resource', resource);
-  checkForceRelease(options);
-  const { operator = ground.operator, reason } = options;
-  const result = await release(ground, resource, { ...options, operator });
-  const { outcome, sealed, plan } = result;
-  const { leaseId, fencingToken } = plan;
-  ground.forced({ resource, leaseId, fencingToken, outcome, operator, reason, sealed });
-  return result;
-}
-
-async function release(
-  ground: Ground,
-  resource: string,
-  options: ForceReleaseOptions & { readonly operator: string },
-): Promise<ForceReleaseResult> {
-  const { store, call } = ground;
-  const { leaseId, reason, operator, fences = [], confirm, onStep, signal } = options;
-  onStep?.('watching');
-  const diagnosis = await look(ground, resource, { ...options, observe: true });
-  const plan = planOf(diagnosis, options);
-  onStep?.('confirming');
-  if (confirm !== undefined && !(await confirm(plan))) return { outcome: 'declined', plan, sealed: [], reason: null };
-  signal?.throwIfAborted();
-
-  // As long as somebody thought about it, anything may have happened.
-  onStep?.('checking again');
-  const again = await look(ground, resource, { ...options, observe: false }, diagnosis.observation);
-  const before = diagnosis.lease;
-  const now = again.lease;
-  if (before === null || now === null || now.leaseId !== leaseId || now.extensions !== before.extensions) {
-    return { outcome: 'changed', plan, sealed: [], reason: now?.leaseId === leaseId ? 'extended' : 'superseded' };
-  }
-  const { allowed } = again.verdict;
-  const permission = plan.isUnfenced ? allowed.forceReleaseUnfenced : allowed.forceRelease;
-  if (!permission.allowed) throw new UnsafeReleaseError(resource, permission.missing);
-  signal?.throwIfAborted();
-
-  const sealed: string[] = [];
-  onStep?.('sealing');
-  for (const fence of fences) {
-    if (!fence.enforcing) continue;
-    await seal(fence, qualify(store.namespace, resource), plan.sealToken, sealed);
-  }
-  if (signal?.aborted === true) throw withSealed(signal.reason, sealed);
-  onStep?.('releasing');
-  const reply = await store
-    .forceRelease(
-      {
-        resource,
-        leaseId,
-        fencingToken: plan.fencingToken,
-        extensions: before.extensions,
-        elapsedMs: marginOf(before.ttlMs),
-        floor: sealed.length === 0 ? 0 : plan.sealToken,
-        operator,
-        reason: plan.isUnfenced ? `${reason} (unfenced: two owners may act)` : reason,
-      },
-      call,
-    )
-    .catch((error: unknown) => {
-      throw withSealed(error, sealed);
-    });
-  switch (reply.kind) {
-    case 'released':
-      return { outcome: 'released', plan, sealed, reason: null };
-    case 'changed':
-      return { outcome: 'changed', plan, sealed, reason: 'extended' };
-    case 'running':
-      return { outcome: 'changed', plan, sealed, reason: 'running' };
-    case 'lost':
-      return { outcome: 'changed', plan, sealed, reason: reply.reason };
-  }
-}
-
-function planOf(diagnosis: Diagnosis, options: ForceReleaseOptions): ReleasePlan {
-  const { resource, lease, verdict } = diagnosis;
-  const { leaseId, fences = [], acceptDoubleExecution } = options;
-  if (lease !== null && lease.state !== 'free' && lease.leaseId !== leaseId) {
-    throw new UnsafeReleaseError(resource, [`the lease is ${lease.leaseId} by now, not ${leaseId}: look again`]);
-  }
-  const token = lease?.fencingToken ?? 0;
-  const seals = fences.filter(({ enforcing }) => enforcing).map(({ name }) => name);
-  const isUnfenced = seals.length === 0;
-  if (isUnfenced && verdict.allowed.forceReleaseUnfenced.allowed) {
-    const verbatim = `${resource}#${token}`;
-    if (acceptDoubleExecution !== verbatim) {
-      throw new UnsafeReleaseError(resource, [
-        `no enforcing fence was named; without one two owners may act: name it, or accept that with acceptDoubleExecution '${verbatim}'`,
-      ]);
-    }
-  } else {
-    const permission = isUnfenced ? verdict.allowed.forceReleaseUnfenced : verdict.allowed.forceRelease;
-    if (!permission.allowed) throw new UnsafeReleaseError(resource, permission.missing);
-  }
-  const highest = Math.max(token, ...diagnosis.fences.map((fence) => fence.highest ?? 0));
-  const sealToken = highest + 1;
-  const nowUs = (lease?.readAt.getTime() ?? 0) * 1000;
-  if (sealToken >= nowUs + MAX_TOKEN_AHEAD_US) {
-    throw new UnsafeReleaseError(resource, [`a fence is at ${highest}, more than 24 h ahead of the store's clock`]);
-  }
-  return { resource, leaseId, fencingToken: token, owner: lease?.owner ?? '', seals, sealToken, isUnfenced, diagnosis };
-}
-
-async function seal(fence: Fence, qualified: string, token: number, sealed: string[]): Promise<void> {
+  const settings = parseForceReleaseOptions(options);
+  const { leaseId, operator = ground.operator, reason } = settings;
+  const attempt = new Attempt(ground, resource, { ...settings, operator });
+  const tell = (outcome: Parameters<Ground['forced']>[0]['outcome']): void => {
+    const { fencingToken, sealed } = attempt;
+    ground.forced({ resource, leaseId, fencingToken, outcome, operator, reason, sealed });
+  };
+  let result: ForceReleaseResult;
   try {
-    await fence.seal(qualified, token);
+    result = await attempt.run();
   } catch (error) {
-    // Sealed higher by somebody else: what is wanted.
-    if (findStale(error) === undefined) throw withSealed(error, sealed);
+    tell(LeaseholdError.is(error, 'UNSAFE_RELEASE') ? 'refused' : 'failed');
+    throw error;
   }
-  sealed.push(fence.name);
+  tell(result.outcome);
+  return result.outcome === 'released' ? { ...result, aftermath: await attempt.watch(result.plan) } : result;
 }
 
-/** What was done before it failed is part of the news. */
-function withSealed(error: unknown, sealed: readonly string[]): unknown {
-  if (error instanceof Error) Object.assign(error, { sealed });
-  return error;
+class Attempt {
+  /** Of the lease, 0 as long as it is not known. */
+  fencingToken = 0;
+  sealed: readonly string[] = [];
+  #floor = 0;
+  readonly #ground: Ground;
+  readonly #resource: string;
+  readonly #settings: ForceReleaseSettings & { readonly operator: string };
+
+  constructor(ground: Ground, resource: string, settings: ForceReleaseSettings & { readonly operator: string }) {
+    this.#ground = ground;
+    this.#resource = resource;
+    this.#settings = settings;
+  }
+
+  async run(): Promise<ForceReleaseResult> {
+    const { confirm, signal } = this.#settings;
+    this.#step('watching');
+    const before = await this.#look(true);
+    this.fencingToken = before.lease?.fencingToken ?? 0;
+    const plan = planOf(before, this.#settings);
+
+    this.#step('confirming');
+    if (confirm !== undefined && !(await untilAborted(Promise.resolve(confirm(plan)), signal))) {
+      return this.#result('declined', plan, null);
+    }
+    signal?.throwIfAborted();
+
+    // As long as somebody thought about it, anything may have happened.
+    this.#step('checking again');
+    const now = await this.#look(false, before);
+    const change = changeOf(before, now);
+    if (change !== null) return this.#result('changed', plan, change);
+    const again = planOf(now, this.#settings);
+    signal?.throwIfAborted();
+
+    await this.#seal(now, again);
+    this.#step('releasing');
+    const reply = await this.#release(again);
+    switch (reply.kind) {
+      case 'released':
+        return this.#result('released', plan, null);
+      case 'changed':
+        return this.#result('changed', plan, 'extended');
+      case 'running':
+        return this.#result('changed', plan, 'running');
+      case 'lost':
+        return this.#result('changed', plan, reply.reason);
+    }
+  }
+
+  async watch({ leaseId, fencingToken }: ReleasePlan): Promise<Aftermath | null> {
+    const { watchMs, fences = [], signal } = this.#settings;
+    if (watchMs === undefined) return null;
+    this.#step('waiting for the next owner');
+    const resource = this.#resource;
+    const grant = { resource: qualify(this.#ground.store.namespace, resource), leaseId, fencingToken };
+    const releasedToken = Math.max(fencingToken, this.#floor);
+    const enforcing = fences.filter((fence) => fence.enforcing);
+    return watchSuccessor(this.#ground, { grant, resource, releasedToken }, enforcing, watchMs, signal);
+  }
+
+  #look(observe: boolean, before?: Diagnosis): Promise<Diagnosis> {
+    const { probes, fences, signal, onProgress } = this.#settings;
+    return look(this.#ground, this.#resource, { probes, fences, signal, onProgress, observe }, before?.observation);
+  }
+
+  async #seal(now: Diagnosis, { seals }: ReleasePlan): Promise<void> {
+    if (seals.length === 0) return;
+    const { fences = [], signal } = this.#settings;
+    const { store, clock } = this.#ground;
+    this.#step('sealing');
+    const sealToken = sealTokenOf(now);
+    const enforcing = fences.filter((fence) => fence.enforcing);
+    const { sealed, failure } = await sealAll(
+      clock,
+      enforcing,
+      qualify(store.namespace, this.#resource),
+      sealToken,
+      signal,
+    );
+    this.sealed = sealed;
+    if (failure !== null || signal?.aborted === true) {
+      const why =
+        failure === null || signal?.aborted === true
+          ? 'it was ended while the fences were sealed'
+          : `fence ${failure.fence} could not be sealed, or did not say so: ${messageOf(failure.error)}`;
+      throw new UnsafeReleaseError(this.#resource, [why], { sealed, cause: failure?.error ?? signal?.reason });
+    }
+    this.#floor = sealToken;
+  }
+
+  async #release({ leaseId, fencingToken, isUnfenced, diagnosis }: ReleasePlan): Promise<ForceReleaseReply> {
+    const { store, call } = this.#ground;
+    const { operator, reason } = this.#settings;
+    const { lease } = diagnosis;
+    const request = {
+      resource: this.#resource,
+      leaseId,
+      fencingToken,
+      extensions: lease?.extensions ?? 0,
+      elapsedMs: marginOf(lease?.ttlMs ?? 0),
+      floor: this.#floor,
+      operator,
+      reason: isUnfenced ? `${reason} (unfenced: two owners may act)` : reason,
+    };
+    try {
+      return await store.forceRelease(request, call);
+    } catch (error) {
+      // The answer may be lost, and the release done: asked again, the store knows how this lease ended.
+      if (!LeaseholdError.is(error, 'STORE_UNAVAILABLE')) throw error;
+      const reply = await store.forceRelease(request, call).catch(() => undefined);
+      if (reply === undefined) throw error;
+      const isOurs = reply.kind === 'lost' && reply.reason === 'force-released' && (await this.#isLogged(request));
+      return isOurs ? { kind: 'released' } : reply;
+    }
+  }
+
+  /** Whether the log has this very release, and not that of another operator. */
+  async #isLogged({ fencingToken, operator, reason }: ForceReleaseRequest): Promise<boolean> {
+    const { store, call } = this.#ground;
+    const events = await store.history(this.#resource, 16, call).catch(() => []);
+    const detail = `${operator}: ${reason}`;
+    return events.some(
+      (each) => each.event === 'forced' && each.fencingToken === fencingToken && each.detail === detail,
+    );
+  }
+
+  #result(
+    outcome: ForceReleaseResult['outcome'],
+    plan: ReleasePlan,
+    reason: ForceReleaseResult['reason'],
+  ): ForceReleaseResult {
+    return { outcome, plan, sealed: this.sealed, reason, aftermath: null };
+  }
+
+  #step(step: ReleaseStep): void {
+    try {
+      this.#settings.onStep?.(step);
+    } catch {
+      // Who watches cannot break it.
+    }
+  }
 }
 
-/** Throws `ConfigError` unless it says whose lease, and why. */
-function checkForceRelease({ leaseId, reason }: ForceReleaseOptions): void {
-  if (typeof leaseId !== 'string' || leaseId === '') {
-    throw new ConfigError('leaseId', 'is missing: the lease that is to be released, as diagnose shows it');
-  }
-  if (typeof reason !== 'string' || reason.trim() === '' || reason.length > 256) {
-    throw new ConfigError('reason', 'is missing or longer than 256 characters: it is kept in the log');
-  }
+/** Why the lease is not the one that was confirmed; null if it is. A store that cannot be asked is refused by the verdict. */
+function changeOf(before: Diagnosis, now: Diagnosis): ForceReleaseResult['reason'] {
+  if (now.verdict.code === 'unknown') return null;
+  const was = before.lease;
+  const is = now.lease;
+  if (is === null) return 'missing';
+  if (is.leaseId !== was?.leaseId || is.fencingToken !== was.fencingToken) return 'superseded';
+  if (is.state === 'free') return 'released';
+  return is.extensions === was.extensions && is.extendedAt.getTime() === was.extendedAt.getTime() ? null : 'extended';
 }

@@ -1,13 +1,11 @@
 export type { ByHand } from './by-hand.ts';
 export { diagnose, type DiagnoseOptions, type Diagnosis } from './diagnose.ts';
 export type { EvidenceItem } from './evidence.ts';
-export {
-  forceRelease,
-  type ForceReleaseOptions,
-  type ForceReleaseResult,
-  type ReleasePlan,
-  type ReleaseStep,
-} from './force-release.ts';
+export { forceRelease, type ForceReleaseOptions, type ForceReleaseResult, type ReleaseStep } from './force-release.ts';
+export type { SealOptions } from './options.ts';
+export type { ReleasePlan } from './plan.ts';
 export type { OwnerFinding, OwnerProbe, OwnerState } from './probe.ts';
 export { customCommand, docker, kubernetes, probeOwner, sameHost, systemd } from './probes/index.ts';
+export { seal, type SealResult } from './seal.ts';
+export type { Aftermath } from './successor.ts';
 export type { FenceFact, Observation, Permission, Severity, Verdict, VerdictCode } from './verdict.ts';

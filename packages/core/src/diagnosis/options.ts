@@ -1,0 +1,86 @@
+import { z } from 'zod';
+import { durationSchema } from '../duration-schema.ts';
+import type { Fence } from '../fence/fence.ts';
+import { parseOptions } from '../options.ts';
+import type { DiagnoseOptions } from './diagnose.ts';
+import type { ForceReleaseOptions } from './force-release.ts';
+import type { OwnerProbe } from './probe.ts';
+
+function having<T>(what: string, ...methods: readonly (keyof T & string)[]): z.ZodType<T> {
+  return z.custom<T>(
+    (value) =>
+      typeof value === 'object' &&
+      value !== null &&
+      methods.every((method) => typeof (value as Record<string, unknown>)[method] === 'function'),
+    `must be ${what}`,
+  );
+}
+
+function callable<T>(): z.ZodType<T> {
+  return z.custom<T>((value) => typeof value === 'function', 'must be a function');
+}
+
+const fences = z.array(having<Fence>('a fence (seal, highest, activate)', 'seal', 'highest', 'activate'));
+
+const shared = {
+  probes: z.array(having<OwnerProbe>('a probe of owners', 'probe'), 'must be an array of probes').optional(),
+  fences: fences.optional(),
+  signal: z.custom<AbortSignal>((value) => value instanceof AbortSignal, 'must be an AbortSignal').optional(),
+  onProgress: callable<NonNullable<DiagnoseOptions['onProgress']>>().optional(),
+};
+
+const diagnoseSchema: z.ZodType<DiagnoseOptions> = z.strictObject({
+  ...shared,
+  observe: z.boolean('must be true or false').optional(),
+});
+
+const text = (most: number) =>
+  z
+    .string('must be a string')
+    .refine((given) => given.trim() !== '', 'must not be empty')
+    .max(most, `must be at most ${most} characters`);
+
+/** Longer than anybody who is on call waits before they look for themselves. */
+const MAX_WATCH_MS = 3_600_000;
+
+const forceReleaseSchema = z.strictObject({
+  ...shared,
+  leaseId: text(256),
+  reason: text(256),
+  operator: text(256).optional(),
+  acceptDoubleExecution: z.string('must be a string').optional(),
+  confirm: callable<NonNullable<ForceReleaseOptions['confirm']>>().optional(),
+  onStep: callable<NonNullable<ForceReleaseOptions['onStep']>>().optional(),
+  watchSuccessor: durationSchema('watchSuccessor', (ms) => ms <= MAX_WATCH_MS, 'must be at most 1 h'),
+});
+
+const sealSchema = z.strictObject({
+  fences: fences.min(1, 'must name at least one fence'),
+  fencingToken: z.number('must be a fencing token').int('must be a whole number').min(1, 'must be above 0').optional(),
+});
+
+export type ForceReleaseSettings = Omit<ForceReleaseOptions, 'watchSuccessor'> & {
+  readonly watchMs: number | undefined;
+};
+
+/** Throws `ConfigError`. */
+export function parseDiagnoseOptions(options: unknown): DiagnoseOptions {
+  return parseOptions(diagnoseSchema, options);
+}
+
+/** Throws `ConfigError`. */
+export function parseForceReleaseOptions(options: unknown): ForceReleaseSettings {
+  const { watchSuccessor, ...rest } = parseOptions(forceReleaseSchema, options);
+  return { ...rest, watchMs: watchSuccessor };
+}
+
+/** Throws `ConfigError`. */
+export function parseSealOptions(options: unknown): SealOptions {
+  return parseOptions(sealSchema, options);
+}
+
+export interface SealOptions {
+  readonly fences: readonly Fence[];
+  /** The fences are raised to this. Default: one above the highest that any of them or the record knows. */
+  readonly fencingToken?: number | undefined;
+}
