@@ -34,6 +34,9 @@ const versions: readonly ((s: string) => string)[] = [
   (s) => [tables(s), admission(s), outcome(s), protect(s), prune(s)].join(''),
 ];
 
+/** The version that `installSchema` installs. */
+export const SCHEMA_VERSION: number = versions.length;
+
 /**
  * The SQL that `installSchema` runs: tables and functions of the fence, for PostgreSQL 13 and later. One statement, so it
  * is done whole or not at all by whatever sends it; may be run again, and by several at once. `sql/0001-fence.sql` in this
