@@ -30,6 +30,7 @@ const EXIT_OF_CODE: Readonly<Record<string, number>> = {
   ACQUIRE_TIMEOUT: EXIT.busy,
   TICK_REFUSED: EXIT.busy,
   LEASE_LOST: EXIT.lost,
+  UNSAFE_RELEASE: EXIT.no,
 };
 
 /** Message, cause, next command. Never rejects. */

@@ -113,8 +113,8 @@ export class RedisFence implements Fence<RedisTx> {
   }
 
   /**
-   * Whether the server evicted nothing (`maxmemory-policy noeviction`) when an activation last looked: a fence whose key was
-   * evicted admits everybody. An activation looks if the last look is 10 s ago, or (ioredis) was over another connection; a
+   * Whether the server evicted nothing (`maxmemory-policy noeviction`) when it was last looked at: a fence whose key was
+   * evicted admits everybody. `highest` looks each time, an activation if the last look is 10 s ago, or (ioredis) was over another connection; a
    * change in between is not seen. False before the first one, and where INFO is not permitted.
    */
   get enforcing(): boolean {
@@ -129,7 +129,11 @@ export class RedisFence implements Fence<RedisTx> {
     const reply = await this.#ask(activateScript, args, asked.resource);
     if (reply[0] !== 'admitted') throw reportRefusal(grant, this.#refusal(reply, asked.resource, asked.fencingToken));
     if (!askPolicy) return;
-    this.#policy = String(reply[1]);
+    this.#saw(reply[1]);
+  }
+
+  #saw(policy: unknown): void {
+    this.#policy = String(policy);
     this.#policyAtMs = this.#clock.monotonicMs();
   }
 
@@ -218,8 +222,12 @@ export class RedisFence implements Fence<RedisTx> {
   async highest(resource: string): Promise<{ readonly fencingToken: number; readonly leaseId: string | null } | null> {
     checkQualified(resource);
     const reply = await this.#ask(highestScript, highestArgs(this.#key(resource)), resource);
-    if (reply[0] === 'none') return null;
+    if (reply[0] === 'none') {
+      this.#saw(reply[1]);
+      return null;
+    }
     if (reply[0] !== 'highest') throw this.#refusal(reply, resource, 0);
+    this.#saw(reply[3]);
     return markOf(reply);
   }
 

@@ -4,12 +4,16 @@ import { STORED } from './fence-lua.ts';
 /**
  * KEYS  1 the fence
  * ARGV  none
- * Reply a list: none · highest <token> <leaseId, empty if sealed> · foreign <type>
+ * Reply a list: none <policy> · highest <token> <leaseId, empty if sealed> <policy> · foreign <type>; the policy is how the server
+ *       evicts, empty if that is not permitted to know
  */
 const lua = `#!lua flags=no-writes
 ${STORED}
-if not highest then return { 'none' } end
-return { 'highest', stored[1], admitted }
+local policy = ''
+local info = redis.pcall('INFO', 'memory')
+if type(info) == 'string' then policy = string.match(info, 'maxmemory_policy:([%w-]+)') or '' end
+if not highest then return { 'none', policy } end
+return { 'highest', stored[1], admitted, policy }
 `;
 
 export const highestScript: Script = script('fence-highest', lua);
