@@ -16,8 +16,8 @@ const TTL_MS = 600;
 interface Incident extends AsyncDisposable {
   readonly owner: Child;
   readonly prefix: string;
-  readonly cli: (...args: string[]) => Promise<Result>;
-  readonly json: (...args: string[]) => Promise<Diagnosed>;
+  readonly cli: (verb: string, ...args: string[]) => Promise<Result>;
+  readonly json: (verb: string, ...args: string[]) => Promise<Diagnosed>;
 }
 
 interface Diagnosed {
@@ -43,13 +43,13 @@ async function incident(): Promise<Incident> {
   await owner.next('ready');
   owner.send('do', { op: 'hold', resource: 'reports' });
   await owner.next('holds');
-  const cli = (...args: string[]): Promise<Result> => callCli([...args, '-c', file]);
+  const cli = (verb: string, ...args: string[]): Promise<Result> => callCli([verb, '-c', file, ...args]);
   return {
     owner,
     prefix,
     cli,
-    async json(...args) {
-      const { code, stdout } = await cli(...args, '--json');
+    async json(verb, ...args) {
+      const { code, stdout } = await cli(verb, ...args, '--json');
       return { code, ...(JSON.parse(stdout) as Omit<Diagnosed, 'code'>) };
     },
     async [Symbol.asyncDispose]() {
@@ -100,9 +100,9 @@ describe('leasehold diagnose and force-release, on a real owner,', () => {
     // A line that was pasted too late, about another lease, harms nobody.
     const other = await here.cli('force-release', 'reports', '--lease-id', 'another', '--reason', 'x', '--yes');
     expect(other.code).toBe(3);
-    const args = ['force-release', 'reports', '--lease-id', lease.leaseId, '--reason', 'INC-4711', '--yes'];
+    const args = ['reports', '--lease-id', lease.leaseId, '--reason', 'INC-4711', '--yes'];
     // Two operators at once.
-    const both = await Promise.all([here.cli(...args), here.cli(...args)]);
+    const both = await Promise.all([here.cli('force-release', ...args), here.cli('force-release', ...args)]);
     expect(both.map((each) => each.code).toSorted()).toEqual([0, 3]);
     expect(both.map(({ stdout }) => stdout).join('')).toContain('released (reports');
     expect((await here.cli('log', 'reports')).stdout).toMatch(/FORCED.*INC-4711/);
