@@ -35,7 +35,7 @@ export async function observe(
   let forMs = 0;
   let lastMs = clock.monotonicMs();
   while (forMs < neededMs) {
-    onProgress?.({ state: 'unchanged', forMs, neededMs });
+    tell(onProgress, { state: 'unchanged', forMs, neededMs });
     await pause(clock, Math.min(stepMs, neededMs - forMs), signal);
     // Before the question: how long the answer took is no time in which it is known to be so.
     const atMs = clock.monotonicMs();
@@ -46,6 +46,14 @@ export async function observe(
     lastMs = atMs;
   }
   return { state: 'unchanged', forMs, neededMs };
+}
+
+function tell(onProgress: ObserveOptions['onProgress'], observation: Observation): void {
+  try {
+    onProgress?.(observation);
+  } catch {
+    // Who looks on cannot break it.
+  }
 }
 
 /** Whether somebody has done something with the lease. */
