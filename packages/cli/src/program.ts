@@ -3,6 +3,7 @@ import { type Argument, Command, CommanderError, Help } from 'commander';
 import { addCompletion } from './commands/completion.ts';
 import { addDiagnose } from './commands/diagnose.ts';
 import { addExec } from './commands/exec.ts';
+import { addFence } from './commands/fence.ts';
 import { withConnectionFlags, withOutputFlags, type CommonFlags } from './commands/flags.ts';
 import { addForceRelease } from './commands/force-release.ts';
 import { addInit } from './commands/init.ts';
@@ -11,6 +12,7 @@ import { addLs } from './commands/ls.ts';
 import { addRun } from './commands/run.ts';
 import { addRuns } from './commands/runs.ts';
 import { addSchema } from './commands/schema.ts';
+import { addSeal } from './commands/seal.ts';
 import type { Session } from './commands/session.ts';
 import { addShow } from './commands/show.ts';
 import { addStop } from './commands/stop.ts';
@@ -25,6 +27,7 @@ import type { Io } from './output/io.ts';
 const LOOK = 'Look (read only, safe at any time):';
 const ACT = 'Act:';
 const RUN = 'Run:';
+const DATABASE = 'Database:';
 
 interface Verb {
   readonly group: string;
@@ -47,6 +50,11 @@ const VERBS: readonly Verb[] = [
     add: addForceRelease,
     example: 'leasehold force-release reports --lease-id 5f1c… --reason INC-4711 -c leasehold.yaml',
   },
+  {
+    group: ACT,
+    add: addSeal,
+    example: 'leasehold seal reports --fence ledger --reason INC-4711 -c leasehold.yaml',
+  },
   { group: RUN, add: addRun, example: 'leasehold run leasehold.yaml', isLocal: true },
   {
     group: RUN,
@@ -58,6 +66,12 @@ const VERBS: readonly Verb[] = [
   { group: RUN, add: addValidate, example: 'leasehold validate leasehold.yaml', isLocal: true },
   { group: RUN, add: addInit, example: 'leasehold init', isLocal: true },
   { group: RUN, add: addSchema, example: 'leasehold schema > leasehold.schema.json', isLocal: true },
+  {
+    group: DATABASE,
+    add: addFence,
+    example: 'leasehold fence install -d postgres://app@db-3:5432/shop',
+    isLocal: true,
+  },
   { group: RUN, add: addCompletion, example: 'source <(leasehold completion bash)', isLocal: true },
 ];
 
@@ -127,7 +141,7 @@ function ownVersion(): string {
 /** A reader wants the commands before the options that they share. */
 function verbsFirst(help: string): string {
   const [usage = '', description = '', ...blocks] = help.trimEnd().split('\n\n');
-  const isVerbs = (block: string): boolean => [LOOK, ACT, RUN].some((group) => block.startsWith(group));
+  const isVerbs = (block: string): boolean => [LOOK, ACT, RUN, DATABASE].some((group) => block.startsWith(group));
   const verbs = blocks.filter(isVerbs);
   const rest = blocks.filter((block) => !isVerbs(block));
   return `${[usage, description, ...verbs, ...rest].join('\n\n')}\n`;
@@ -173,5 +187,7 @@ function helpOfUnknown(argv: readonly string[], program: Command): readonly stri
 }
 
 function isVerbose(program: Command): boolean {
-  return [program, ...program.commands].some((command) => command.opts<CommonFlags>().verbose === true);
+  return [program, ...program.commands.flatMap((verb) => [verb, ...verb.commands])].some(
+    (command) => command.opts<CommonFlags>().verbose === true,
+  );
 }

@@ -18,12 +18,19 @@ export function completionOf(shell: Shell, program: Command): string {
   const verbs = program.commands.map((command): VerbWords => ({
     word: command.name(),
     help: command.summary(),
-    options: optionsOf(command),
+    options: wordsOf(command),
   }));
   return WRITERS[shell](verbs, optionsOf(program));
 }
 
 type Writer = (verbs: readonly VerbWords[], options: readonly Word[]) => string;
+
+/** Of a command that has commands of its own: their names, and what they may be given. */
+function wordsOf(command: Command): readonly Word[] {
+  const inner = command.commands.map((each) => ({ word: each.name(), help: each.summary() }));
+  const all = [...inner, ...command.commands.flatMap(optionsOf), ...optionsOf(command)];
+  return all.filter(({ word }, at) => all.findIndex((other) => other.word === word) === at);
+}
 
 function optionsOf(command: Command): readonly Word[] {
   return command
@@ -98,7 +105,13 @@ ${[
   ...verbs.map(({ word, help }) => line(`not __fish_seen_subcommand_from ${names}`, `-f -a ${word}`, help)),
   ...options.map(({ word, help }) => line(`not __fish_seen_subcommand_from ${names}`, `-l ${word.slice(2)}`, help)),
   ...verbs.flatMap((verb) =>
-    verb.options.map(({ word, help }) => line(`__fish_seen_subcommand_from ${verb.word}`, `-l ${word.slice(2)}`, help)),
+    verb.options.map(({ word, help }) =>
+      line(
+        `__fish_seen_subcommand_from ${verb.word}`,
+        word.startsWith('--') ? `-l ${word.slice(2)}` : `-f -a ${word}`,
+        help,
+      ),
+    ),
   ),
 ].join('\n')}
 `;

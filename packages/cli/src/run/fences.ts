@@ -33,7 +33,7 @@ function openRedis(name: string, settings: Kind<'redis'>, log: Logger): OpenFenc
 
 async function openPostgres(name: string, settings: Kind<'postgres'>, log: Logger): Promise<OpenFence> {
   const { url, schema, isolation, timeoutMs, idleTimeoutMs, lockTimeoutMs } = settings;
-  const { Pool } = await importPg(name);
+  const { Pool } = await importPg(`fences.${name}`);
   const pool = new Pool({ connectionString: url });
   pool.on('error', (err) => log.debug({ err }, 'an idle connection of the fence failed'));
   try {
@@ -46,12 +46,12 @@ async function openPostgres(name: string, settings: Kind<'postgres'>, log: Logge
   }
 }
 
-/** Only who has such a fence needs it. */
-async function importPg(name: string): Promise<Pick<typeof pg, 'Pool'>> {
+/** Only who has such a fence needs it. Rejects with `ConfigError` for `option` where it is not installed. */
+export async function importPg(option: string): Promise<Pick<typeof pg, 'Pool'>> {
   try {
     return (await import('pg')).default;
   } catch (error) {
-    throw new ConfigError(`fences.${name}`, 'needs the package pg, which cannot be loaded; npm install pg', error);
+    throw new ConfigError(option, 'needs the package pg, which cannot be loaded; npm install pg', error);
   }
 }
 

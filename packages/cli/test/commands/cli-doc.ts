@@ -25,6 +25,11 @@ Who owns what, letting go, and running under a lease. What follows is what \`--h
 - What the store says may be outdated when you read it. Nothing may be decided by it; a fence decides.
 `;
 
+const FENCE = `
+What a fence is, and how to write through it: [fences](fences.md). \`install\`, \`protect\` and \`prune\` are the
+functions of the library, \`installSchema\`, \`leasehold.protect\` and \`leasehold.prune\`, with a plan, a question and an exit code.
+`;
+
 const RUN = `
 Its work does not depend on who reads its log: after \`leasehold run | head\` the jobs go on, with their log lost, until
 SIGTERM or SIGINT. So that no line is lost, write the log to a file or to what collects logs.
@@ -56,7 +61,7 @@ qualified name, as fences know it), \`LEASEHOLD_FENCING_TOKEN\` and \`LEASEHOLD_
 `;
 
 /** What follows the help of a command. */
-const NOTES: Readonly<Record<string, string>> = { log: LOG, run: RUN, exec: EXEC };
+const NOTES: Readonly<Record<string, string>> = { log: LOG, run: RUN, exec: EXEC, fence: FENCE };
 
 function noteOf(verb: string): readonly string[] {
   const note = NOTES[verb];
@@ -66,7 +71,7 @@ function noteOf(verb: string): readonly string[] {
 /** `docs/cli.md`: the help of every command, at 80 columns. */
 export async function cliDoc(verbs: readonly string[]): Promise<string> {
   const parts = [HEAD, '## leasehold\n', await help([])];
-  for (const verb of verbs) parts.push(`## leasehold ${verb}\n`, await help([verb]), ...noteOf(verb));
+  for (const verb of verbs) parts.push(`## leasehold ${verb}\n`, await help(verb.split(' ')), ...noteOf(verb));
   return parts.join('\n');
 }
 

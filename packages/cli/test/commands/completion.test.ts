@@ -14,7 +14,9 @@ function offered(script: string, words: readonly string[]): string[] {
 test('bash completes commands, and the options of the command that was typed', async () => {
   const { code, stdout } = await call(['completion', 'bash']);
   expect(code).toBe(0);
-  expect(offered(stdout, ['s'])).toEqual(['show', 'stop', 'schema']);
+  expect(offered(stdout, ['s'])).toEqual(['show', 'stop', 'seal', 'schema']);
+  expect(offered(stdout, ['fence', 's'])).toEqual(['sql', 'status']);
+  expect(offered(stdout, ['fence', 'prune', '--o'])).toEqual(['--older-than']);
   expect(offered(stdout, ['ls', '--h'])).toEqual(['--held', '--help']);
   expect(offered(stdout, ['stop', 'ls', '--r'])).toEqual(['--reason']);
   expect(offered(stdout, ['exec', 'r', '--', '--t'])).toEqual([]);

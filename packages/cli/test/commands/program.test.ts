@@ -11,17 +11,23 @@ const VERBS = [
   'diagnose',
   'stop',
   'force-release',
+  'seal',
   'run',
   'trigger',
   'exec',
   'validate',
   'init',
   'schema',
+  'fence',
   'completion',
 ];
 
+const INNER = ['fence sql', 'fence install', 'fence status', 'fence protect', 'fence prune'];
+
 test('docs/cli.md is the help of every command (repair it with vitest -u)', async () => {
-  await expect(await cliDoc(VERBS)).toMatchFileSnapshot('../../../../docs/cli.md');
+  await expect(
+    await cliDoc(VERBS.flatMap((verb) => [verb, ...INNER.filter((inner) => inner.startsWith(`${verb} `))])),
+  ).toMatchFileSnapshot('../../../../docs/cli.md');
 });
 
 describe('help', () => {
@@ -51,8 +57,8 @@ describe('help', () => {
   });
 
   test('of a command has an example', async () => {
-    for (const verb of VERBS) {
-      const { code, stdout } = await call([verb, '--help']);
+    for (const verb of [...VERBS, ...INNER]) {
+      const { code, stdout } = await call([...verb.split(' '), '--help']);
       expect(code).toBe(0);
       expect(stdout).toMatch(new RegExp(`Example:\\n {2}\\$ .*leasehold ${verb}`));
     }
@@ -83,6 +89,25 @@ describe('a wrong command line ends with 2 and says what to type', () => {
     [['trigger', 'j', '--data', '{'], 'is no JSON'],
     [['ls', '-q', '-v'], 'contradict each other'],
     [['stop', 'r'], 'this needs --yes'],
+    [['fence'], 'Usage: leasehold fence'],
+    [['fence', 'instal'], 'Did you mean install?'],
+    [['fence', 'sql', '--schema', 'A b'], '1 to 48 of a-z 0-9 _'],
+    [['fence', 'sql', '--json'], 'no JSON form'],
+    [['fence', 'install'], 'this needs --yes'],
+    [['fence', 'status'], 'give --database, or set DATABASE_URL'],
+    [['fence', 'status', '-d', 'mysql://u:secret@h/d'], '--database is no address of the form postgres://'],
+    [['fence', 'protect', 't'], 'an expression is missing'],
+    [['fence', 'protect', 't', 'NEW.id', '--remove'], '--remove takes no expression'],
+    [['fence', 'protect', 't', 'NEW.id'], 'this needs --yes'],
+    [['fence', 'prune'], '--older-than'],
+    [['fence', 'prune', '--older-than', '23h', '-d', 'postgres://h/d'], 'must be a day or more'],
+    [['seal', 'r', '--fence', 'ledger'], "'--reason <text>' not specified"],
+    [['seal', 'r', '--reason', 'x', '--yes'], 'no fence is named'],
+    [['seal', 'r', '--reason', 'x', '--fence', 'a', '--redis-fence', 'redis://h', '--yes'], 'more than one fence'],
+    [['seal', 'r', '--reason', ' ', '--fence', 'a', '--yes'], '--reason is empty'],
+    [['seal', 'r', '--reason', 'x', '--fence', 'a'], 'this needs --yes'],
+    [['seal', 'r', '--reason', 'x', '--fence', 'a', '--token', '1.5', '--yes'], 'a whole number above 0'],
+    [['seal', 'r', '--reason', 'x', '--fence', 'a', '--yes'], 'no config is asked'],
     [['show', 'a\nb'], 'contains a control character'],
     [['completion', 'tcsh'], 'Allowed choices are bash, zsh, fish'],
   ])('%j', async (args, message) => {

@@ -72,11 +72,9 @@ export async function schemaStatus(client: PostgresClient, options: SchemaStatus
     throw new ConfigError('timeout', `is ${timeoutMs} ms: must be 1 ms to 2147483647 ms`);
   }
   const driver = driverOf(client, systemClock);
-  const there = parsed<{ readonly isThere: boolean; readonly seesBypasses: boolean }>(
-    await driver.ask(isThereSql(s), timeoutMs),
-  );
+  const there = parsed(await driver.ask(isThereSql(s), timeoutMs)) as There;
   if (!there.isThere) return { ...MISSING, protectedTables: [], highest: [] };
-  const found = parsed<Found>(await driver.ask(foundSql(s, limit, there.seesBypasses), timeoutMs));
+  const found = parsed(await driver.ask(foundSql(s, limit, there.seesBypasses), timeoutMs)) as Found;
   const { version } = found;
   return {
     ...found,
@@ -86,13 +84,18 @@ export async function schemaStatus(client: PostgresClient, options: SchemaStatus
   };
 }
 
+interface There {
+  readonly isThere: boolean;
+  readonly seesBypasses: boolean;
+}
+
 interface Found extends Pick<SchemaStatus, 'version' | 'rows' | 'horizon' | 'bypasses' | 'protectedTables'> {
   readonly highest: readonly (Omit<FenceRow, 'changedAt'> & { readonly changedAt: number })[];
 }
 
 /** One text: parsers of other types are the user's. */
-function parsed<T>([json]: Row): T {
-  return JSON.parse(String(json)) as T;
+function parsed([json]: Row): unknown {
+  return JSON.parse(String(json));
 }
 
 const READ_ONLY = 'set transaction read only; ';
