@@ -33,7 +33,9 @@ class Ordeal {
   /** The process that has just begun a tick, in mid-run. */
   async leader(): Promise<Child> {
     const now = trueNow();
-    const { pid } = await this.fleet.tells((its) => its.what === 'begins' && its.job === 'every-second' && its.at > now);
+    const { pid } = await this.fleet.tells(
+      (its) => its.what === 'begins' && its.job === 'every-second' && its.at > now,
+    );
     return this.atWork.find((member) => member.pid === pid) as Child;
   }
 
