@@ -11,14 +11,14 @@ interface ProtectFlags {
 }
 
 /** Who waits for the lock of a table holds up everybody behind. */
-const LOCK_TIMEOUT = '5s';
+const LOCK_TIMEOUT = '3s';
 
 export function addFenceProtect(fence: Command, session: Session): Command {
   const command = fence
     .command('protect')
     .summary('make a table refuse writes without a guard')
     .description(
-      "Installs triggers: a row that is inserted, updated or deleted without a guard of its resource in the same transaction is refused (LH002), and so is TRUNCATE. The expression gives the qualified name of a row's resource, <prefix>/<resource>. It catches the code path that somebody forgot. Again: replaces the expression. It needs a lock on the table, and gives up after 5 s of waiting for it.",
+      "Installs triggers: a row that is inserted, updated or deleted without a guard of its resource in the same transaction is refused (LH002), and so is TRUNCATE. The expression gives the qualified name of a row's resource, <prefix>/<resource>. It catches the code path that somebody forgot. Again: replaces the expression. It needs a lock on the table, and gives up after 3 s of waiting for it.",
     )
     .argument('<table>', 'as in SQL, such as accounts or shop.accounts')
     .argument('[expression]', `over NEW, such as "'shop/account:' || NEW.id"`)
