@@ -28,7 +28,7 @@ const otherBullmqs = others.map((version) => {
       include: ['test/e2e/bullmq.test.ts', 'test/bullmq-matrix/*.test.ts'],
       globalSetup: ['test/bullmq-matrix/global-setup.ts'],
       setupFiles: ['test/support/setup.ts'],
-      maxWorkers: 3, // as the group that it is in
+      maxWorkers: 4, // as the group that it is in
       sequence: { groupOrder: 2 },
     },
   };
@@ -77,7 +77,7 @@ export default defineConfig({
           exclude: [...timed, ...exclude, 'test/packaging/**', '**/node_modules/**'],
           globalSetup: ['test/support/global-setup.ts'],
           setupFiles: ['test/support/setup.ts'],
-          maxWorkers: 3, // they wait more than they compute
+          maxWorkers: 4, // they wait more than they compute
           sequence: { groupOrder: 2 },
         },
       },
