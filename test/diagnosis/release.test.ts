@@ -163,7 +163,7 @@ describe.concurrent('a release by force, while', () => {
     expect(await early).toMatchObject({ outcome: 'changed', reason: 'superseded', sealed: [] });
     expect(await late).toMatchObject({ outcome: 'changed', reason: 'superseded', sealed: ['ledger'] });
     for (const resource of ['planned', 'sealed']) {
-      const [held] = here.operator.held().filter((lease) => lease.resource === resource);
+      const held = here.operator.held().find((lease) => lease.resource === resource);
       expect(held).toMatchObject({ held: true });
       expect(await sealedAt(here, resource)).toBe(held?.leaseId);
     }
