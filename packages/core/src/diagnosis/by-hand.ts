@@ -11,6 +11,7 @@ export interface ByHand {
 /** Reads only. `$REDIS_URL` stands for the address, so that no password is in it. */
 export function byHandOf(key: string, info: LeaseInfo | null, owner: OwnerFinding): readonly ByHand[] {
   const redis = (rest: string): string => `redis-cli -u "$REDIS_URL" ${rest}`;
+  const instance = instanceOf(info);
   const store: ByHand[] =
     key === ''
       ? []
@@ -29,12 +30,16 @@ export function byHandOf(key: string, info: LeaseInfo | null, owner: OwnerFindin
           { command: redis('ROLE'), lookFor: 'master' },
           { command: redis('INFO replication'), lookFor: 'role, connected_slaves, lag' },
           {
-            command: redis(
-              `CLIENT LIST${info?.identity?.instance === undefined ? '' : ` | grep -F ${quote(`leasehold:${info.identity.instance}`)}`}`,
-            ),
+            command: redis(`CLIENT LIST${instance === '' ? '' : ` | grep -F ${quote(`leasehold:${instance}`)}`}`),
             lookFor: "the owner's connections: age and idle",
           },
         ];
   const process = owner.byHand.map((command) => ({ command, lookFor: 'on the host of the owner' }));
   return [...store, ...process, { command: 'chronyc tracking', lookFor: 'System time, Last offset; on both hosts' }];
+}
+
+/** As we write it. Anything else in a record is not for a shell. */
+function instanceOf(info: LeaseInfo | null): string {
+  const instance: unknown = info?.identity?.instance;
+  return typeof instance === 'string' && /^[\w-]{1,64}$/.test(instance) ? instance : '';
 }

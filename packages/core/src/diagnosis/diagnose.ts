@@ -85,18 +85,20 @@ export async function look(
   }
   signal?.throwIfAborted();
 
-  const identity = record === null ? null : describeRecord(resource, record).identity;
-  const [evidence, owner, asked] = await Promise.all([
-    store.evidence?.(resource, identity, call).catch(() => undefined),
-    record === null || record.owner === '' ? NOBODY : probeOwner(identity, probes),
-    askFences(fences, qualify(store.namespace, resource)),
-  ]);
-  signal?.throwIfAborted();
-
+  // Before anything else is asked: what is found of an owner is to be of the one who has it at the end.
   const seen =
     watched === undefined ? await watch(ground, resource, record, options) : { observation: watched, latest: record };
   const { observation, latest } = seen;
   if (seen.trouble !== undefined) trouble = seen.trouble;
+
+  const identity = identityOf(latest);
+  const [evidence, owner, asked] = await Promise.all([
+    store.evidence?.(resource, identity, call).catch(() => undefined),
+    latest === null || latest.owner === '' ? NOBODY : probeOwner(identity, probes),
+    askFences(fences, qualify(store.namespace, resource)),
+  ]);
+  signal?.throwIfAborted();
+
   const facts = factsOf(resource, { trouble, isForeign, record: latest, evidence, owner, fences: asked, observation });
   const info = latest === null ? null : describeRecord(resource, latest);
   const nowMs = clock.wallMs();
@@ -235,7 +237,7 @@ function mastersOf(servers: readonly ServerEvidence[]): number {
 }
 
 function isPromoted(server: ServerEvidence | undefined, owner: OwnerIdentity | null): boolean {
-  const before = owner?.vitals?.serverRunId;
+  const before: unknown = owner?.vitals?.serverRunId;
   const now = server && valueOf(server.runId);
-  return before !== undefined && before !== '' && now !== undefined && before !== now;
+  return typeof before === 'string' && before !== '' && now !== undefined && before !== now;
 }

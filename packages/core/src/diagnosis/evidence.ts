@@ -1,10 +1,13 @@
 /** The evidence behind a verdict, for people: each with where it is from, what it means, and what could mislead. */
 
 import type { LeaseInfo } from '../lease/info.ts';
+import type { OwnerVitals } from '../owner.ts';
 import type { ServerEvidence, StoreEvidence } from '../store/evidence.ts';
 import type { Reading } from '../store/reading.ts';
 import { recogniseForeign } from './foreign.ts';
 import type { OwnerFinding } from './probe.ts';
+import { factsOf } from './probes/facts.ts';
+import { plain } from './probes/words.ts';
 import type { FenceFact, Observation } from './verdict.ts';
 
 export interface EvidenceItem {
@@ -128,15 +131,15 @@ function watched({ info, observation }: Gathered): Told | undefined {
 
 function identity({ info }: Gathered): Told | undefined {
   if (info === null || info.state === 'free') return undefined;
-  const id = info.identity;
+  const { host, pod, container, unit } = info.identity === null ? {} : factsOf(info.identity);
   const where = [
-    id?.host && `host ${id.host}`,
-    id?.pod && `pod ${id.pod}`,
-    id?.container && `container ${id.container}`,
-    id?.unit && `unit ${id.unit}`,
+    host && `host ${host}`,
+    pod && `pod ${pod}`,
+    container && `container ${container}`,
+    unit && `unit ${unit}`,
   ];
   return {
-    value: [info.owner, ...where.filter((part) => typeof part === 'string' && part !== '')].join(' · '),
+    value: [info.owner, ...where.filter((part) => part !== undefined && part !== '')].join(' · '),
     source: 'written by the owner when it acquired',
     meaning: 'who it says it is',
     caveat: 'names and pids come again; only host, boot, namespace and start time together mean a process',
@@ -257,7 +260,10 @@ function clocks({ info, nowMs }: Gathered, server: ServerEvidence | undefined): 
   const own = server?.clockOffset;
   if (own?.known !== true) return own === undefined ? undefined : missing(own, source);
   const owners = info?.identity?.vitals?.clockOffsetMs;
-  const ownerPart = typeof owners === 'number' ? `; the owner's host was ${signed(owners)} off the store` : '';
+  const ownerPart =
+    Number.isFinite(owners) && typeof owners === 'number'
+      ? `; the owner's host was ${signed(owners)} off the store`
+      : '';
   return {
     value: `store ${signed(own.value.offsetMs)} against this host (within ${Math.round(own.value.errorMs)} ms)${ownerPart}`,
     source,
@@ -266,14 +272,29 @@ function clocks({ info, nowMs }: Gathered, server: ServerEvidence | undefined): 
   };
 }
 
+/** Whoever can write to the store, or another version of Leasehold, may have put anything here. */
 function vitals({ info }: Gathered): Told | undefined {
-  const its = info?.state === 'free' ? undefined : info?.identity?.vitals;
-  if (its === undefined) return undefined;
+  const its: unknown = info?.state === 'free' ? undefined : info?.identity?.vitals;
+  if (typeof its !== 'object' || its === null) return undefined;
+  const measured = its as Partial<Record<keyof OwnerVitals, unknown>>;
+  const shown = (part: keyof OwnerVitals, tell: (value: number) => string): string | undefined => {
+    const value = measured[part];
+    return typeof value === 'number' && Number.isFinite(value) ? tell(value) : undefined;
+  };
+  const parts = [
+    shown('worstPauseMs', (ms) => `worst pause ${Math.round(ms)} ms`),
+    shown('worstSuspendMs', (ms) => (ms > 0 ? `suspended ${Math.round(ms)} ms` : '')),
+    shown('worstClockStepMs', (ms) => `clock step ${Math.round(ms)} ms`),
+    shown('worstRoundTripMs', (ms) => `round trip ${Math.round(ms)} ms`),
+    shown('worstExtensionRatio', (ratio) => `extension after ${ratio.toFixed(2)} of the ttl`),
+    shown('failedExtensions', (count) => `${count} extensions without an answer`),
+  ].filter((part) => part !== undefined && part !== '');
+  const { measuredAt } = measured;
   return {
-    value: `worst pause ${Math.round(its.worstPauseMs)} ms · clock step ${Math.round(its.worstClockStepMs)} ms · round trip ${Math.round(its.worstRoundTripMs)} ms · extension after ${its.worstExtensionRatio.toFixed(2)} of the ttl · ${its.failedExtensions} extensions without an answer`,
+    value: parts.length === 0 ? 'not readable' : parts.join(' · '),
     source: 'measured by the owner, written with its extensions',
-    meaning: 'a pause near the ttl is why a lease is lost',
-    caveat: `as of ${its.measuredAt}`,
+    meaning: 'the worst since it started: a pause near the ttl is why a lease is lost',
+    caveat: typeof measuredAt === 'string' ? `as of ${plain(measuredAt)}` : 'nobody knows as of when',
   };
 }
 
