@@ -5,7 +5,16 @@ export { forceRelease, type ForceReleaseOptions, type ForceReleaseResult, type R
 export type { SealOptions } from './options.ts';
 export type { ReleasePlan } from './plan.ts';
 export type { OwnerFinding, OwnerProbe, OwnerState } from './probe.ts';
-export { customCommand, docker, kubernetes, probeOwner, sameHost, systemd } from './probes/index.ts';
+export {
+  customCommand,
+  docker,
+  kubernetes,
+  probeOwner,
+  sameHost,
+  systemd,
+  type KubernetesOptions,
+  type ToolOptions,
+} from './probes/index.ts';
 export { seal, type SealResult } from './seal.ts';
 export type { Aftermath } from './successor.ts';
 export type { FenceFact, Observation, Permission, Severity, Verdict, VerdictCode } from './verdict.ts';

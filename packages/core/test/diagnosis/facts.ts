@@ -37,9 +37,9 @@ export function ownerThatIs(state: OwnerState): OwnerFinding {
   return { state, probe: 'test', detail: `it is ${state}`, caveat: '', byHand: [] };
 }
 
-export const fence: FenceFact = { name: 'ledger', enforcing: true, highest: TOKEN, sealed: false };
-export const unchanged: Observation = { state: 'unchanged', forMs: NEEDED_MS, neededMs: NEEDED_MS };
-export const unwatched: Observation = { state: 'none', forMs: 0, neededMs: NEEDED_MS };
+const fence: FenceFact = { name: 'ledger', enforcing: true, highest: TOKEN, sealed: false };
+const unchanged: Observation = { state: 'unchanged', forMs: NEEDED_MS, neededMs: NEEDED_MS };
+const unwatched: Observation = { state: 'none', forMs: 0, neededMs: NEEDED_MS };
 
 /** Of a lease that its owner keeps, watched long enough, with an enforcing fence. */
 export function factsWith(rest: Partial<Facts> = {}): Facts {
