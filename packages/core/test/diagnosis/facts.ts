@@ -39,7 +39,6 @@ export function ownerThatIs(state: OwnerState): OwnerFinding {
 
 const fence: FenceFact = { name: 'ledger', enforcing: true, highest: TOKEN, sealed: false };
 const unchanged: Observation = { state: 'unchanged', forMs: NEEDED_MS, neededMs: NEEDED_MS };
-const unwatched: Observation = { state: 'none', forMs: 0, neededMs: NEEDED_MS };
 
 /** Of a lease that its owner keeps, watched long enough, with an enforcing fence. */
 export function factsWith(rest: Partial<Facts> = {}): Facts {
