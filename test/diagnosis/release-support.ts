@@ -6,7 +6,6 @@ import { inject } from 'vitest';
 import { startChild, type Child } from '../support/child.ts';
 import { connectRedis, uniqueName } from '../support/redis-client.ts';
 
-const TTL_MS = 500;
 const member = new URL('../e2e/fixtures/member.ts', import.meta.url);
 
 /** A process that holds leases, and an operator in this one. */
@@ -20,7 +19,8 @@ export interface Incident extends AsyncDisposable {
   force(resource: string, leaseId: string, rest?: Partial<ForceReleaseOptions>): Promise<ForceReleaseResult>;
 }
 
-export async function incident(): Promise<Incident> {
+/** `ttlMs`: of the owner's leases. A short one runs out soon; a longer one is safe on a machine that is busy. */
+export async function incident(ttlMs = 500): Promise<Incident> {
   const url = inject('redisUrl');
   const prefix = uniqueName('incident');
   const operator = new LeaseManager({ store: redisStore(url, { prefix }), ttl: '1s' });
@@ -29,7 +29,7 @@ export async function incident(): Promise<Incident> {
   const told: ManagerEvents['forceReleased'][0][] = [];
   operator.on('forceReleased', (event) => told.push(event));
   // They run side by side: what one test leaves may not be ended with another.
-  const owner = startChild(member, { env: { REDIS_URL: url, PREFIX: prefix, TTL_MS: String(TTL_MS) }, scope: 'file' });
+  const owner = startChild(member, { env: { REDIS_URL: url, PREFIX: prefix, TTL_MS: String(ttlMs) }, scope: 'file' });
   await owner.next('ready');
   return {
     owner,
