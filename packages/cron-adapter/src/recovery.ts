@@ -31,6 +31,8 @@ export class Recovery {
   /** Undefined while the schedule is stopped. */
   #stopping: AbortController | undefined;
   #pursuit: { readonly tick: number; readonly end: AbortController } | undefined;
+  /** The last tick that was refused here because of a run of this job, and the token of that run. */
+  #refused: { readonly tick: number; readonly token: number } | undefined;
   /** The last tick that was told to be missed for good. */
   #tooLate: number | undefined;
   /** Whether somebody asked for a look while one was under way. */
@@ -54,6 +56,14 @@ export class Recovery {
     this.#stopping = undefined;
     this.#pursuit?.end.abort();
     this.#pursuit = undefined;
+    this.#refused = undefined;
+  }
+
+  /** This tick was refused because a run of this job with this token, in another process, was in the way. */
+  behind(tick: number, token: number): void {
+    if (this.#job.settings.retry === 0) return;
+    this.#refused = { tick, token };
+    this.look();
   }
 
   /** The run of this tick has failed here. */
@@ -95,6 +105,7 @@ export class Recovery {
         }
         const tick = last === undefined ? null : this.#dueAfter(last);
         if (tick !== null) this.#pursue(tick, 0);
+        else this.#askAfterGivenBack(last);
         break;
       } catch {
         // The store's state is told by whoever runs something there; here it only means: later.
@@ -147,7 +158,20 @@ export class Recovery {
     announce('skipped', { ...event, reason: 'too-late', holder: null, aheadMs: null });
   }
 
-  #pursue(tick: number, delayMs: number): void {
+  /**
+   * The run that was in the way has no claim on any tick: it gave back the one that it had, before it was looked for, and all others have
+   * been refused. (Or it was begun by hand, and goes on.)
+   */
+  #askAfterGivenBack(last: TickInfo | undefined): void {
+    const refused = this.#refused;
+    this.#refused = undefined;
+    if (refused === undefined) return;
+    if (last !== undefined && (last.tick.getTime() >= refused.tick || last.fencingToken === refused.token)) return;
+    this.#pursue(refused.tick, 0, refused.token);
+  }
+
+  /** With `after`, once the run with that token is out of the way; it is not waited for. */
+  #pursue(tick: number, delayMs: number, after?: number): void {
     if (this.#stopping === undefined) return;
     const before = this.#pursuit;
     if (before !== undefined && before.tick >= tick) return;
@@ -157,14 +181,16 @@ export class Recovery {
     const over = (): void => {
       if (this.#pursuit === pursuit) this.#pursuit = undefined;
     };
-    void this.#job.track(this.#run(tick, delayMs, this.#stopping.signal, pursuit.end.signal)).then(over);
+    void this.#job
+      .track(this.#run(tick, delayMs, { stopping: this.#stopping.signal, newer: pursuit.end.signal }, after))
+      .then(over);
   }
 
-  async #run(tick: number, delayMs: number, stopping: AbortSignal, newer: AbortSignal): Promise<void> {
+  async #run(tick: number, delayMs: number, ends: Ends, after: number | undefined): Promise<void> {
     const { clock, settings } = this.#job;
+    const { stopping, newer } = ends;
     const isOver = (): boolean =>
       stopping.aborted || newer.aborted || clock.wallMs() - tick > settings.startingDeadlineMs;
-    const ends: Ends = { stopping, newer };
     let waitMs = delayMs;
     for (let failures = 0; ;) {
       if (waitMs > 0) await pause(clock, waitMs, { signal: newer, ref: false });
@@ -177,6 +203,12 @@ export class Recovery {
           if ((await this.#begin(answer, tick)) || attempt > settings.retry) return;
           waitMs = delayAfter(attempt);
         } else if (answer.isBehind(this.#job) && settings.retry > 0) {
+          if (after !== undefined) {
+            const token = answer.refusal?.holder?.fencingToken ?? after;
+            // Another process was the first to ask again.
+            if (token !== after) this.behind(tick, token);
+            return;
+          }
           waitMs = Math.max(answer.refusal?.remainingMs ?? 0, 1) + 1;
         } else {
           return;

@@ -44,8 +44,8 @@ export class Task {
       begin: (claim, tick) => this.#begin(claim, new Date(tick)),
     });
     const observer = {
-      skipped: (_tick: number, skip: Skip) => {
-        if (job.settings.retry > 0 && skip.isBehind(job)) this.#recovery.look();
+      skipped: (tick: number, skip: Skip) => {
+        if (skip.isBehind(job)) this.#recovery.behind(tick, skip.refusal?.holder?.fencingToken ?? 0);
       },
       unavailable: () => this.#recovery.look(),
     };

@@ -198,6 +198,45 @@ describe('retry', () => {
     return { runs: others, dead };
   }
 
+  test('also begins a tick that was given back before those who were refused it looked who had it', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(0.9);
+    const [first, ...others] = [bench.process(), bench.process(), bench.process()] as const;
+    runsOf(first.cron, { retry: 1, maxRandomDelay: 10_000 }, () => expect.unreachable());
+    await bench.pass(1000);
+    const runs = others.map(({ cron }) => runsOf(cron, { retry: 1 }));
+    await bench.pass(1000);
+    const refused = gate();
+    let looking = 0;
+    const down = refused.promise.then(() => first.cron.shutdown());
+    const spies = others.map(({ manager }) => {
+      const read = manager.runs.bind(manager);
+      return vi.spyOn(manager, 'runs').mockImplementation(async (...args) => {
+        if (++looking === others.length) refused.open();
+        await down;
+        return read(...args);
+      });
+    });
+    await bench.pass(MINUTE);
+    expect(runs.flat()).toEqual(['retry 1 1']);
+    // Who was second has looked after that run.
+    expect(spies.map(({ mock }) => mock.calls.length).toSorted()).toEqual([1, 2]);
+  });
+
+  test('asks once for a tick that a run by hand was in the way of, and no more', async () => {
+    const [first, second] = [bench.process(), bench.process()] as const;
+    const ends = gate();
+    const byHand = first.cron.createTask('* * * * *', () => ends.promise, { ...options, retry: 1 });
+    void byHand.execute();
+    await bench.pass(0);
+    const asked = vi.spyOn(second.manager, 'tryRun');
+    const runs = runsOf(second.cron, { retry: 1 });
+    await bench.pass(MINUTE);
+    ends.open();
+    await bench.pass(30_000);
+    expect(runs).toEqual([]);
+    expect(asked).toHaveBeenCalledTimes(2);
+  });
+
   test('runs a tick again whose process has died, as soon as the lease has run out', async () => {
     const { runs, dead } = await dies({ retry: 1 });
     expect(runs).toEqual(['retry 1 2']);
