@@ -5,6 +5,7 @@ import { startChild, type Child } from '../support/child.ts';
 import { connectRedis } from '../support/redis-client.ts';
 import { Bench } from './fixtures/bullmq-setup.ts';
 import { fencedEffects, idsOf } from './fixtures/bullmq-proof-ledger.ts';
+import { randomOf } from './fixtures/random.ts';
 
 const redisUrl = inject('redisUrl');
 const TTL_MS = 1000;
@@ -17,17 +18,6 @@ const JOBS = IS_LONG ? 1000 : 200;
 const STRIDE = 20;
 const KEYS = Array.from({ length: 20 }, (_, n) => `key-${n}`);
 const seed = Number(process.env['LEASEHOLD_SEED'] ?? Date.now() % 2 ** 31);
-
-/** mulberry32: numbers from 0 to 1, the same for the same seed. */
-function randomOf(from: number): () => number {
-  let state = from;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 /** Processes with the same worker. */
 class Crew implements AsyncDisposable {

@@ -3,23 +3,13 @@ import { describe, expect, inject, test } from 'vitest';
 
 import type { Child } from '../support/child.ts';
 import { Fleet, IS_LONG, order, report, SECOND_MS, trueNow } from './fixtures/cron-proof-fleet.ts';
+import { randomOf } from './fixtures/random.ts';
 
 const url = inject('redisUrl');
 const TTL_MS = 1000;
 const DURATION_MS = IS_LONG ? 120_000 : 15_000;
 const RETRY = 1;
 const seed = Number(process.env['LEASEHOLD_SEED'] ?? Date.now() % 2 ** 31);
-
-/** mulberry32: numbers from 0 to 1, the same for the same seed. */
-function randomOf(from: number): () => number {
-  let state = from;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 /** Neither the ledger nor the runs have a token that goes back, a tick that goes back, or one attempt of a tick twice. */
 async function checkHistory(fleet: Fleet, job: string): Promise<{ ran: number; written: number; again: number }> {
