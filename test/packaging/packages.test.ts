@@ -44,6 +44,7 @@ describe.each(['@leasehold/bullmq', '@leasehold/core', '@leasehold/cron', 'lease
     expect([...new Set(files.map((file) => file.split('/')[0]))]).toEqual([
       'LICENSE',
       'README.md',
+      ...(name === '@leasehold/core' ? ['alerts', 'dashboards'] : []),
       'dist',
       'package.json',
       ...(name === 'leasehold' ? ['schema.json'] : []),
