@@ -119,7 +119,10 @@ describe.concurrent.each(kinds)('a config whose store is $name', ({ redis, sourc
     await using run = startCli(['run', file]);
     await run.wrote('"msg":"ready"');
     const added = await callCli(['trigger', 'take', file, '--data', '1']);
-    expect(added).toMatchObject({ code: 0, stderr: `${address()} · prefix ${queuePrefix} · queue ${queue} · ${file}\n` });
+    expect(added).toMatchObject({
+      code: 0,
+      stderr: `${address()} · prefix ${queuePrefix} · queue ${queue} · ${file}\n`,
+    });
     for (const job of ['tick', 'take']) while (!ran(run.stdout, job)) await run.wroteMore();
     run.kill('SIGTERM');
     expect(await run.end).toMatchObject({ code: 0 });
