@@ -16,7 +16,8 @@ const needs = {
 } as const;
 
 /**
- * A test that needs a tool which not every machine has. Without it the test is reported as not run, by name, and CI fails.
+ * A test that needs something which not every machine has. Without it the test is reported as not run, by name, and CI fails:
+ * not for `namespaces` and `freezer`, which only a machine can permit.
  */
 export function testNeeding(tool: keyof typeof needs, name: string, body: () => Promise<void> | void): void {
   if (needs[tool]()) test(name, body);
