@@ -15,6 +15,7 @@ export {
   type KubernetesOptions,
   type ToolOptions,
 } from './probes/index.ts';
+export { adviseTiming, type TimingAdvice, type TimingAdviceRequest } from '../lease/timing-advice.ts';
 export { seal, type SealResult } from './seal.ts';
 export type { Aftermath } from './successor.ts';
 export type { FenceFact, Observation, Permission, Severity, Verdict, VerdictCode } from './verdict.ts';
