@@ -7,10 +7,9 @@ import type { OwnerClock, Stamp } from './term.ts';
 /** Written again after so long, whatever was measured. */
 const REWRITE_MS = 60_000;
 
-/** A worst that is larger by this part, and by so much, is worth writing before. */
+/** A worst that is larger by this part, and by more than a beat, is worth writing before: a write costs a third of an extend. */
 const GROWTH = 0.25;
-const GROWTH_MS = 10;
-const GROWTH_OF_RATIO = 0.05;
+const GROWTH_OF_RATIO = 0.1;
 const OFFSET_CHANGE_MS = 100;
 
 /** Half the round trip bounds the error of an offset. One that is less exact is not believed. */
@@ -137,12 +136,13 @@ export class Vitals {
   #isNews(): boolean {
     const now = this.#worst;
     const before = this.#edition;
+    const beatMs = this.#pulse.periodMs;
     const offsetMs = now.clockOffsetMs;
     return (
-      hasGrown(before.worstPauseMs, now.worstPauseMs) ||
-      hasGrown(before.worstClockStepMs, now.worstClockStepMs) ||
-      hasGrown(before.worstSuspendMs, now.worstSuspendMs) ||
-      hasGrown(before.worstRoundTripMs, now.worstRoundTripMs) ||
+      hasGrown(before.worstPauseMs, now.worstPauseMs, beatMs) ||
+      hasGrown(before.worstClockStepMs, now.worstClockStepMs, beatMs) ||
+      hasGrown(before.worstSuspendMs, now.worstSuspendMs, beatMs) ||
+      hasGrown(before.worstRoundTripMs, now.worstRoundTripMs, beatMs) ||
       now.worstExtensionRatio > before.worstExtensionRatio + GROWTH_OF_RATIO ||
       now.failedExtensions > before.failedExtensions * (1 + GROWTH) ||
       (before.clockOffsetMs === null
@@ -153,6 +153,6 @@ export class Vitals {
   }
 }
 
-function hasGrown(before: number, now: number): boolean {
-  return now >= before + Math.max(GROWTH_MS, before * GROWTH);
+function hasGrown(before: number, now: number, beatMs: number): boolean {
+  return now > before + Math.max(beatMs, before * GROWTH);
 }
