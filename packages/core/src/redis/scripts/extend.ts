@@ -80,15 +80,17 @@ export function extendArgs(records: readonly string[], items: readonly ExtendIte
   const args = [extendScript.sha, String(records.length), ...records];
   // Most are of one owner, whose JSON goes once.
   let owners: Map<string, number[]> | undefined;
-  for (const [index, { leaseId, ttlMs, ownerJson }] of items.entries()) {
+  let place = 0;
+  for (const { leaseId, ttlMs, ownerJson } of items) {
+    place++;
     args.push(leaseId, String(ttlMs));
     if (ownerJson === undefined) continue;
     owners ??= new Map();
-    const indices = owners.get(ownerJson);
-    if (indices === undefined) owners.set(ownerJson, [index + 1]);
-    else indices.push(index + 1);
+    const places = owners.get(ownerJson);
+    if (places === undefined) owners.set(ownerJson, [place]);
+    else places.push(place);
   }
-  if (owners !== undefined) for (const [json, indices] of owners) args.push(json, indices.join(','));
+  if (owners !== undefined) for (const [json, places] of owners) args.push(json, places.join(','));
   return args;
 }
 
