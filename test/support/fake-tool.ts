@@ -15,9 +15,9 @@ export class FakeTools implements Disposable {
   readonly folder: string = guardedFolder('tools');
   #count = 0;
 
-  /** `body`: the rest of it, for sh. */
-  tool(body: string): FakeTool {
-    const command = join(this.folder, `tool-${++this.#count}`);
+  /** `body`: the rest of it, for sh. With a name it is found by that where `folder` is the PATH. */
+  tool(body: string, name = `tool-${++this.#count}`): FakeTool {
+    const command = join(this.folder, name);
     writeFileSync(command, `#!/bin/sh\necho "$@" >> ${command}.log\n${body}\n`);
     chmodSync(command, 0o755);
     return { command, calls: () => readFileSync(`${command}.log`, 'utf8').trim().split('\n') };

@@ -28,6 +28,7 @@ export {
 } from './lease/manager.ts';
 export type { Refusal } from './lease/refusal.ts';
 export type { Ticket } from './lease/ticket.ts';
+export type { TimingAdvice } from './lease/timing-advice.ts';
 export type { ReleaseResult } from './lease/tenure.ts';
 export type { Logger } from './log.ts';
 export { checkJobName, checkPrefix, checkResourceName, qualify } from './names.ts';
@@ -41,7 +42,7 @@ export {
   type LeaseTimingOptions,
   type RevokeOptions,
 } from './options.ts';
-export type { OwnerIdentity, OwnerOption } from './owner.ts';
+export type { OwnerIdentity, OwnerOption, OwnerVitals } from './owner.ts';
 export { MemoryLeaseStore, type MemoryLeaseStoreOptions } from './store/memory.ts';
 export * from './store/store.ts';
 export * from './store/tick-request.ts';

@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 
+import { z } from 'zod';
+
 /**
  * What the owner has measured of itself: the worst since it started, and the last. Kept in the record beside the identity
  * and refreshed with the extension. All in milliseconds.
@@ -60,6 +62,25 @@ export interface OwnerIdentity {
 
 /** What a user may say about it. A plain string is the name. */
 export type OwnerOption = string | { readonly name?: string; readonly version?: string };
+
+const figure = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
+
+const vitalsSchema = z.object({
+  worstPauseMs: figure,
+  worstClockStepMs: figure,
+  worstSuspendMs: figure,
+  worstRoundTripMs: figure,
+  worstExtensionRatio: figure,
+  failedExtensions: figure,
+  clockOffsetMs: z.number().min(-Number.MAX_SAFE_INTEGER).max(Number.MAX_SAFE_INTEGER).nullable(),
+  serverRunId: z.string().regex(/^\w{0,64}$/),
+  measuredAt: z.iso.datetime(),
+});
+
+/** What a record says of vitals, which anybody may have written: undefined unless each of them looks like one. */
+export function vitalsOf(value: unknown): OwnerVitals | undefined {
+  return vitalsSchema.safeParse(value).data;
+}
 
 function attempt<T>(read: () => T): T | undefined {
   try {

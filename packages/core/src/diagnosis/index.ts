@@ -3,6 +3,7 @@ export { diagnose, type DiagnoseOptions, type Diagnosis } from './diagnose.ts';
 export type { EvidenceItem } from './evidence.ts';
 export { forceRelease, type ForceReleaseOptions, type ForceReleaseResult, type ReleaseStep } from './force-release.ts';
 export type { SealOptions } from './options.ts';
+export { readNtp, type NtpOptions, type NtpState } from './ntp.ts';
 export type { ReleasePlan } from './plan.ts';
 export type { OwnerFinding, OwnerProbe, OwnerState } from './probe.ts';
 export {
@@ -15,6 +16,7 @@ export {
   type KubernetesOptions,
   type ToolOptions,
 } from './probes/index.ts';
+export { adviseTiming, type TimingAdvice, type TimingAdviceRequest } from '../lease/timing-advice.ts';
 export { seal, type SealResult } from './seal.ts';
 export type { Aftermath } from './successor.ts';
 export type { FenceFact, Observation, Permission, Severity, Verdict, VerdictCode } from './verdict.ts';

@@ -111,6 +111,8 @@ export class Acquirer {
         job: settings.tick?.job ?? settings.job,
         tick: granted.tick,
         retentionMs: settings.retentionMs,
+        ownerRecord: this.#context.ownerRecord,
+        ownerJson: granted.ownerJson,
       },
       this.#context.engine.ownerClock,
       this.#context.announcer,

@@ -37,6 +37,8 @@ export interface Granted {
   readonly dirty: boolean;
   /** The tick that it has claimed, or that came over with a ticket. */
   readonly tick: ClaimedTick | null;
+  /** What was written of the owner. */
+  readonly ownerJson: string;
 }
 
 type Answer = AcquireReply | { readonly kind: 'failed'; readonly error: LeaseholdError };
@@ -65,6 +67,8 @@ export class Acquisition {
   /** A call of this leaseId has no answer. */
   #dirty = false;
   #stamp: Stamp | undefined;
+  /** As it was last sent. */
+  #ownerJson = '';
   /** The wait is over. */
   #isOver = false;
   /** The first question has been answered, or has failed. */
@@ -238,13 +242,15 @@ export class Acquisition {
 
   #request(): AcquireRequest {
     const { settings, ownerRecord, engine } = this.#context;
+    const owner = ownerRecord.current;
+    this.#ownerJson = owner.json;
     const { timing, waitMs, park, tick, retentionMs } = this.#settings;
     return {
       resource: this.#resource,
       leaseId: this.#leaseId,
       ttlMs: timing.ttlMs,
       mode: waitMs > 0 ? 'wait' : park ? 'park' : 'try',
-      owner: ownerRecord,
+      owner,
       channel: engine.mailbox.channel,
       history: settings.history,
       floor: this.#replaced?.floor ?? 0,
@@ -271,7 +277,15 @@ export class Acquisition {
     const stamp = this.#stamp ?? ownerClock.stamp();
     const { fencingToken, remainingMs, tick } = reply;
     if (trustedMs(Math.min(timing.ttlMs, remainingMs), timing) <= elapsedMs(ownerClock.since(stamp))) return undefined;
-    return { leaseId: this.#leaseId, fencingToken, remainingMs, stamp, dirty: this.#dirty, tick };
+    return {
+      leaseId: this.#leaseId,
+      fencingToken,
+      remainingMs,
+      stamp,
+      dirty: this.#dirty,
+      tick,
+      ownerJson: this.#ownerJson,
+    };
   }
 
   #startAgain(): void {

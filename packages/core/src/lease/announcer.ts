@@ -5,6 +5,7 @@ import { silentLogger, type Logger } from '../log.ts';
 import type { Refusal } from './refusal.ts';
 import { isTickReason } from './refusal.ts';
 import type { Tenure, TenureObserver } from './tenure.ts';
+import type { Timing } from './term.ts';
 
 /** Where events go. */
 export interface Stage {
@@ -36,6 +37,13 @@ export class Announcer implements TenureObserver {
     this.#logger = logger;
     this.#clock = clock;
     this.#isSilent = logger === silentLogger;
+  }
+
+  opened({ ttlMs, refreshMs, windowMs }: Timing, store: string): void {
+    this.#logger.debug(
+      { ttlMs, refreshMs, windowMs, store },
+      `leases of ${ttlMs} ms, extended every ${Math.round(refreshMs)} ms, trusted for ${Math.round(windowMs)} ms`,
+    );
   }
 
   acquired(tenure: Tenure, waitedMs: number): void {

@@ -3,6 +3,7 @@ import type { ManagerSettings } from '../options.ts';
 import type { LeaseStore } from '../store/store.ts';
 import type { Announcer } from './announcer.ts';
 import type { Engine } from './engine.ts';
+import type { OwnerRecord } from './owner-record.ts';
 import type { Tenure } from './tenure.ts';
 
 /** What the parts of one manager share. */
@@ -12,7 +13,7 @@ export interface Context {
   readonly clock: Clock;
   readonly engine: Engine;
   readonly announcer: Announcer;
-  readonly ownerRecord: { readonly line: string; readonly json: string };
+  readonly ownerRecord: OwnerRecord;
   /** Acquired and not yet released; lost ones as well, while their body runs. */
   readonly tenures: Set<Tenure>;
   /** Whether the manager is closing: nothing is handed out any more. */

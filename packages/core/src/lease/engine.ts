@@ -5,11 +5,13 @@ import { Mailbox } from './mailbox.ts';
 import { Settler } from './settler.ts';
 import type { Sleeper } from './sleeper.ts';
 import { OwnerClock } from './term.ts';
+import type { Vitals } from './vitals.ts';
 
 /** What the managers of one store share. */
 export class Engine {
   readonly ownerClock: OwnerClock;
   readonly keeper: Keeper;
+  readonly vitals: Vitals;
   readonly settler: Settler;
   readonly mailbox: Mailbox;
   /** Acquisitions that wait, by leaseId. */
@@ -21,6 +23,7 @@ export class Engine {
   constructor(store: LeaseStore, clock: Clock) {
     this.ownerClock = new OwnerClock(clock);
     this.keeper = new Keeper(store, clock, this.ownerClock);
+    this.vitals = this.keeper.vitals;
     this.settler = new Settler(clock);
     this.mailbox = new Mailbox(store, {
       waiter: (leaseId, afterMs) => this.waiters.get(leaseId)?.wake(afterMs),
@@ -40,6 +43,7 @@ export class Engine {
   stop(): void {
     this.#stopListening();
     this.settler.abandon();
+    this.vitals.stop();
   }
 }
 

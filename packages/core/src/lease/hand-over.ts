@@ -98,6 +98,7 @@ export class HandOver {
     let stamp: Stamp | undefined;
     let reply: AdoptReply | undefined;
     let dirty = false;
+    const owner = ownerRecord.current;
     for (let tries = 1; reply === undefined; tries++) {
       try {
         reply = await timed(announcer, 'adopt', () =>
@@ -107,7 +108,7 @@ export class HandOver {
               leaseId,
               from: ticket.leaseId,
               ttlMs: timing.ttlMs,
-              owner: ownerRecord,
+              owner,
               channel: engine.mailbox.channel,
               history: settings.history,
               floor: 0,
@@ -139,7 +140,7 @@ export class HandOver {
             const old = { resource, leaseId: ticket.leaseId, job: undefined, dirty: true, retentionMs };
             withdraw(this.#context, old, timing);
           }
-          return { leaseId, fencingToken, remainingMs, stamp: sent, dirty, tick };
+          return { leaseId, fencingToken, remainingMs, stamp: sent, dirty, tick, ownerJson: owner.json };
         }
         withdraw(this.#context, { resource, leaseId, job: ticket.job, dirty: false, retentionMs }, timing);
         throwIfAborted(resource, signal);

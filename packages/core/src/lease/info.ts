@@ -1,4 +1,4 @@
-import type { OwnerIdentity } from '../owner.ts';
+import { vitalsOf, type OwnerIdentity } from '../owner.ts';
 import type { HistoryEvent, LeaseRecord, TickRecord } from '../store/store.ts';
 
 /** A resource as the store sees it. Advisory: it may be outdated when it arrives, and nothing may be decided by it. */
@@ -35,7 +35,10 @@ export interface LeaseInfo {
 function identityOf(json: string): OwnerIdentity | null {
   try {
     const identity: unknown = JSON.parse(json);
-    return typeof identity === 'object' && identity !== null ? (identity as OwnerIdentity) : null;
+    if (typeof identity !== 'object' || identity === null) return null;
+    return 'vitals' in identity
+      ? ({ ...identity, vitals: vitalsOf(identity.vitals) } as OwnerIdentity)
+      : (identity as OwnerIdentity);
   } catch {
     return null;
   }

@@ -3,9 +3,11 @@ import type { LeaseholdError } from '../errors.ts';
 import type { ExtendItem, ExtendVerdict, LeaseStore } from '../store/store.ts';
 import { Wheel } from '../wheel.ts';
 import { failureOf } from './failure.ts';
+import type { OwnerRecord } from './owner-record.ts';
 import type { Tenure } from './tenure.ts';
 import { timedBatch } from './timed.ts';
-import { clamp, type OwnerClock, type Stamp } from './term.ts';
+import { clamp, type OwnerClock } from './term.ts';
+import { Vitals, type Sending } from './vitals.ts';
 
 // A script for 500 leases holds Redis for about 0.6 ms, and costs a twentieth of 500 single calls.
 const BATCH = 500;
@@ -21,19 +23,20 @@ const GRAIN_MS = 4;
 export class Keeper {
   readonly #store: LeaseStore;
   readonly #clock: Clock;
-  readonly #ownerClock: OwnerClock;
+  readonly vitals: Vitals;
   readonly #wheel: Wheel<Tenure>;
   readonly #unanswered = new Set<Tenure>();
 
   constructor(store: LeaseStore, clock: Clock, ownerClock: OwnerClock) {
     this.#store = store;
     this.#clock = clock;
-    this.#ownerClock = ownerClock;
     this.#wheel = new Wheel(clock, GRAIN_MS, () => this.#turn());
+    this.vitals = new Vitals(store, clock, ownerClock, () => this.#wheel.find(() => true) !== undefined);
   }
 
   keep(tenure: Tenure): void {
     this.#schedule(tenure);
+    this.vitals.watch(tenure.timing.ttlMs);
   }
 
   drop(tenure: Tenure): void {
@@ -101,16 +104,30 @@ export class Keeper {
     if (batch.length === 0) return;
     const items: ExtendItem[] = [];
     let timeoutMs = Infinity;
-    for (const { resource, grant, timing } of batch) {
-      items.push({ resource, leaseId: grant.leaseId, ttlMs: timing.ttlMs });
+    let owner: OwnerRecord | undefined;
+    let json = '';
+    for (const { resource, grant, timing, ownerRecord, ownerJson: written } of batch) {
+      // Nearly always the same for all of them.
+      if (ownerRecord !== owner) {
+        owner = ownerRecord;
+        json = ownerRecord.current.json;
+      }
+      const ownerJson = json === written ? undefined : json;
+      items.push({ resource, leaseId: grant.leaseId, ttlMs: timing.ttlMs, ownerJson });
       timeoutMs = Math.min(timeoutMs, timing.callTimeoutMs);
     }
-    let stamp: Stamp | undefined;
+    let sending: Sending | undefined;
+    let storeUs: number | undefined;
     let verdicts: readonly ExtendVerdict[] = [];
     let failure: LeaseholdError | null = null;
     const timed = timedBatch(batch);
     try {
-      verdicts = await this.#store.extend(items, { timeoutMs, sent: () => (stamp = this.#ownerClock.stamp()) });
+      verdicts = await this.#store.extend(items, {
+        timeoutMs,
+        sent: () => (sending = this.vitals.sending()),
+        told: (us) => (storeUs = us),
+      });
+      if (sending !== undefined) this.vitals.answered(sending, storeUs);
     } catch (error) {
       failure = failureOf(error);
     }
@@ -118,19 +135,22 @@ export class Keeper {
     for (const [index, tenure] of batch.entries()) {
       tenure.extending = false;
       // What is said of a lease that was lost or released meanwhile, or whose window has closed, is not believed.
-      if (tenure.isHeld()) this.#judge(tenure, stamp === undefined ? undefined : verdicts[index], stamp, failure);
+      if (!tenure.isHeld()) continue;
+      const verdict = sending === undefined ? undefined : verdicts[index];
+      if (verdict?.verdict === 'extended') tenure.ownerJson = items[index]?.ownerJson ?? tenure.ownerJson;
+      this.#judge(tenure, verdict, sending, failure);
     }
   }
 
   #judge(
     tenure: Tenure,
     verdict: ExtendVerdict | undefined,
-    stamp: Stamp | undefined,
+    sending: Sending | undefined,
     failure: LeaseholdError | null,
   ): void {
     switch (verdict?.verdict) {
       case 'extended':
-        tenure.confirm(stamp as Stamp, verdict.remainingMs);
+        this.vitals.confirmed(tenure.confirm(sending as Sending, verdict.remainingMs) / tenure.timing.ttlMs);
         this.#unanswered.delete(tenure);
         tenure.observer.extended(tenure, verdict.remainingMs);
         this.#schedule(tenure);
@@ -150,6 +170,7 @@ export class Keeper {
       case undefined:
         this.#unanswered.add(tenure);
         tenure.unanswered = true;
+        this.vitals.failed();
         tenure.observer.extendFailed(tenure, failure);
         this.#retry(tenure);
     }

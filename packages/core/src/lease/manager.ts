@@ -17,7 +17,7 @@ import {
   type LeaseManagerOptions,
   type RevokeOptions,
 } from '../options.ts';
-import { ownerIdentity, ownerLine, type OwnerIdentity } from '../owner.ts';
+import { ownerIdentity, type OwnerIdentity, type OwnerVitals } from '../owner.ts';
 import type { Outcome } from '../store/store.ts';
 import { show } from '../show.ts';
 import { Acquirer, isRefusal } from './acquirer.ts';
@@ -32,10 +32,13 @@ import { HandOver } from './hand-over.ts';
 import { describeEvent, describeRecord, type HistoryEntry, type LeaseInfo, type TickInfo } from './info.ts';
 import { Lease, type LeaseKeeping } from './lease.ts';
 import { cancelReasonOf, outcomeOf } from './outcome.ts';
+import { OwnerRecord } from './owner-record.ts';
+import { PauseWarner } from './pause-warner.ts';
 import { refusalError, type Refusal } from './refusal.ts';
 import { Releaser } from './releaser.ts';
 import type { ReleaseResult, Tenure } from './tenure.ts';
 import { parseTicket, type Ticket } from './ticket.ts';
+import { adviseTiming, type TimingAdvice } from './timing-advice.ts';
 
 export type TryAcquireResult = (
   | { readonly acquired: true; readonly lease: Lease }
@@ -92,12 +95,14 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
         logger,
         clock,
       ),
-      ownerRecord: { line: ownerLine(this.#owner), json: JSON.stringify(this.#owner) },
+      ownerRecord: new OwnerRecord(this.#owner, engine.vitals),
       tenures: new Set(),
       waiting: new Set(),
       closing: false,
     };
+    const warner = new PauseWarner(this.#context);
     this.#closer = new Closer(this.#context, async () => {
+      warner.end();
       engine.parked.delete(this.#parked);
       await leave();
     });
@@ -115,11 +120,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
         return ticket;
       },
     };
-    const { ttlMs, refreshMs, windowMs } = timing;
-    logger.debug(
-      { ttlMs, refreshMs, windowMs, store: store.description },
-      `leases of ${ttlMs} ms, extended every ${Math.round(refreshMs)} ms, trusted for ${Math.round(windowMs)} ms`,
-    );
+    this.#context.announcer.opened(timing, store.description);
   }
 
   /** The store's prefix: `<namespace>/<resource>` is what fences know a resource by. */
@@ -251,6 +252,17 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
   /** The leases of this manager as its own clocks see them now, those that are lost and whose body still runs among them. */
   held(): readonly HeldLease[] {
     return [...this.#context.tenures].map(describeTenure);
+  }
+
+  /** What this process has measured of itself while it held leases of this store; also in their records (`inspect`). */
+  vitals(): OwnerVitals {
+    return this.#context.engine.vitals.now();
+  }
+
+  /** The shortest safe ttl on what was measured so far, and what is wrong with that of this manager. */
+  adviseTiming(options: { readonly multiplier?: number } = {}): TimingAdvice {
+    const { timing, timingOptions } = this.#context.settings;
+    return adviseTiming({ ...timingOptions, vitals: this.vitals(), ttlMs: timing.ttlMs, ...options });
   }
 
   /** How many acquisitions wait. */

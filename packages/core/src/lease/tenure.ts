@@ -7,6 +7,7 @@ import {
   type StaleTokenError,
 } from '../errors.ts';
 import type { StoreOperation } from '../events.ts';
+import type { OwnerRecord } from './owner-record.ts';
 import type { Fence, Grant } from '../fence/fence.ts';
 import type { ClaimedTick } from '../store/tick-request.ts';
 import type { Slotted } from '../wheel.ts';
@@ -42,6 +43,9 @@ export interface TenureStart {
   readonly job: string | undefined;
   readonly tick: ClaimedTick | null;
   readonly retentionMs: number | undefined;
+  readonly ownerRecord: OwnerRecord;
+  /** What of it the store was given with the acquisition. */
+  readonly ownerJson: string;
 }
 
 /**
@@ -64,6 +68,9 @@ export class Tenure implements Slotted {
   readonly retentionMs: number | undefined;
   /** A call of its acquisition has no answer, so its leaseId needs a tombstone when it is over. */
   readonly dirty: boolean;
+  readonly ownerRecord: OwnerRecord;
+  /** What the store has of it, as far as is known. */
+  ownerJson: string;
   readonly startedMs: number;
   readonly endsMs: number;
   /** An extend is under way. */
@@ -101,6 +108,8 @@ export class Tenure implements Slotted {
     this.tick = start.tick;
     this.retentionMs = start.retentionMs;
     this.dirty = start.dirty;
+    this.ownerRecord = start.ownerRecord;
+    this.ownerJson = start.ownerJson;
     this.startedMs = start.stamp.monotonicMs;
     this.endsMs = start.stamp.monotonicMs + start.maxHoldMs;
     this.#stamp = start.stamp;
@@ -186,14 +195,23 @@ export class Tenure implements Slotted {
     return this.#controller.signal;
   }
 
-  /** A confirmed extend that was sent at `stamp`. A reply never moves the base back. */
-  confirm(stamp: Stamp, remainingMs: number): void {
-    if (!this.live) return;
+  /**
+   * A confirmed extend that was sent at `stamp`. A reply never moves the base back. Returns how long after the one before
+   * it was sent, in milliseconds awake and suspended.
+   */
+  confirm(stamp: Stamp, remainingMs: number): number {
+    if (!this.live) return 0;
     this.unanswered = false;
+    const before = this.#stamp;
+    const sinceMs = stamp.monotonicMs - before.monotonicMs;
+    const suspendedMs =
+      stamp.offsetMs === undefined || before.offsetMs === undefined ? 0 : stamp.offsetMs - before.offsetMs;
     const windowMs = trustedMs(Math.min(this.timing.ttlMs, remainingMs), this.timing);
-    if (stamp.monotonicMs + windowMs < this.closesMs) return;
-    this.#stamp = stamp;
-    this.#windowMs = windowMs;
+    if (stamp.monotonicMs + windowMs >= this.closesMs) {
+      this.#stamp = stamp;
+      this.#windowMs = windowMs;
+    }
+    return sinceMs + suspendedMs;
   }
 
   /** Asks the run to end; the lease stays held. Only the first cause aborts the signal. */

@@ -44,6 +44,11 @@ export function trustedMs(remainingMs: number, timing: Pick<Timing, 'driftRate' 
   return remainingMs * (1 - timing.driftRate) - timing.marginMs;
 }
 
+/** How much earlier than the store the owner stops believing in a lease of this ttl. */
+export function marginOf(ttlMs: number, safetyMarginMs: number | undefined): number {
+  return safetyMarginMs ?? clamp(ttlMs / 20, 20, 500);
+}
+
 /**
  * Throws `ConfigError` for timing that cannot work: a lease that could not be extended twice before the owner has to
  * stop believing in it is lost by one slow answer.
@@ -59,7 +64,7 @@ export function timingOf(ttlMs: number, options: TimingOptions): Timing {
     );
   }
   const { refreshRatio, driftRate } = options;
-  const marginMs = options.safetyMarginMs ?? clamp(ttlMs / 20, 20, 500);
+  const marginMs = marginOf(ttlMs, options.safetyMarginMs);
   const windowMs = trustedMs(ttlMs, { driftRate, marginMs });
   const refreshMs = ttlMs / refreshRatio;
   const callTimeoutMs = options.callTimeoutMs ?? Math.min(2000, (windowMs - refreshMs) / 3);
@@ -99,7 +104,7 @@ export interface Elapsed {
 // A reading of uptime costs 8 to 13 µs. It is needed when a second may hide a suspension, or when the other two clocks
 // no longer agree.
 const UPTIME_EVERY_MS = 1000;
-const CLOCKS_DISAGREE_MS = 20;
+export const CLOCKS_DISAGREE_MS = 20;
 
 /** Reads the clocks for stamps and checks. One a manager. */
 export class OwnerClock {

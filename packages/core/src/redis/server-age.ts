@@ -28,8 +28,9 @@ export class ServerAge {
     this.#ageMs = seconds === undefined ? Infinity : Number(seconds) * 1000;
   }
 
-  get told(): { readonly ageMs: number; readonly restarted: boolean } | undefined {
+  get told(): { readonly ageMs: number; readonly restarted: boolean; readonly runId: string } | undefined {
     if (this.#atMs < 0) return undefined;
-    return { ageMs: this.#ageMs + this.#clock.monotonicMs() - this.#atMs, restarted: this.#restarted };
+    const ageMs = this.#ageMs + this.#clock.monotonicMs() - this.#atMs;
+    return { ageMs, restarted: this.#restarted, runId: this.#runId };
   }
 }

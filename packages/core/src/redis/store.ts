@@ -221,7 +221,10 @@ export class RedisLeaseStore implements LeaseStore {
 
   #extendTogether(items: readonly ExtendItem[], call: StoreCall): Promise<readonly ExtendVerdict[]> {
     const records = items.map((item) => this.#record(item.resource));
-    return this.#connection.run(extendScript, extendArgs(records, items), call, extendReply, items);
+    return this.#connection.run(extendScript, extendArgs(records, items), call, extendReply, {
+      items,
+      told: call.told,
+    });
   }
 
   /**
@@ -230,7 +233,7 @@ export class RedisLeaseStore implements LeaseStore {
    */
   async #extendEach(items: readonly ExtendItem[], call: StoreCall): Promise<readonly ExtendVerdict[]> {
     call.sent?.();
-    const quiet: StoreCall = { timeoutMs: call.timeoutMs };
+    const quiet: StoreCall = { timeoutMs: call.timeoutMs, told: call.told };
     const results = await Promise.allSettled(items.map((item) => this.#extendTogether([item], quiet)));
     const verdicts = results.map((result): ExtendVerdict =>
       result.status === 'fulfilled' && result.value[0] !== undefined ? result.value[0] : { verdict: 'unknown' },

@@ -218,7 +218,8 @@ export function decideExtend(before: ResourceState, item: ExtendItem, nowUs: num
   const until = nowUs + item.ttlMs * 1000;
   // A shorter ttl than the one that the expiry came from: neither goes down, or write-back would cut off what was promised.
   const later = until >= lease.expiresUs ? { expiresUs: until, ttlMs: item.ttlMs } : {};
-  const extended = { ...lease, ...later, extendedUs: nowUs, extensions: lease.extensions + 1 };
+  const ownerJson = item.ownerJson ?? lease.ownerJson;
+  const extended = { ...lease, ...later, ownerJson, extendedUs: nowUs, extensions: lease.extensions + 1 };
   return {
     state: { ...state, lease: extended },
     reply: { verdict: 'extended', remainingMs: leftMs(extended.expiresUs, nowUs) },

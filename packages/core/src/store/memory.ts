@@ -82,7 +82,11 @@ export class MemoryLeaseStore implements LeaseStore {
 
   get server(): LeaseStore['server'] {
     if (this.#met === undefined) return undefined;
-    return { ageMs: this.#server.ageMs(), restarted: this.#server.life !== this.#met };
+    return {
+      ageMs: this.#server.ageMs(),
+      restarted: this.#server.life !== this.#met,
+      runId: String(this.#server.life),
+    };
   }
 
   acquire(request: AcquireRequest, call: StoreCall): Promise<AcquireReply> {
@@ -94,9 +98,12 @@ export class MemoryLeaseStore implements LeaseStore {
   }
 
   extend(items: readonly ExtendItem[], call: StoreCall): Promise<readonly ExtendVerdict[]> {
-    return this.#run(call, (nowUs) =>
-      items.map((item) => this.#server.decide(item.resource, nowUs, (state) => decideExtend(state, item, nowUs))),
-    );
+    return this.#run(call, (nowUs) => {
+      call.told?.(nowUs);
+      return items.map((item) =>
+        this.#server.decide(item.resource, nowUs, (state) => decideExtend(state, item, nowUs)),
+      );
+    });
   }
 
   release(request: ReleaseRequest, call: StoreCall): Promise<ReleaseReply> {

@@ -41,6 +41,8 @@ export interface StoreCall {
   readonly timeoutMs: number;
   /** Called synchronously right before the request is handed to the transport; again if it has to be sent again. */
   readonly sent?: (() => void) | undefined;
+  /** Called with the store's clock, µs since 1970, before a reply that carries it is handed on: those of `extend` may. */
+  readonly told?: ((nowUs: number) => void) | undefined;
 }
 
 /**
@@ -138,6 +140,8 @@ export interface ExtendItem {
   readonly resource: string;
   readonly leaseId: string;
   readonly ttlMs: number;
+  /** Takes the place of the record's, in the same step, if the lease is extended; without it that one stays. */
+  readonly ownerJson?: string | undefined;
 }
 
 /**
@@ -332,10 +336,13 @@ export interface LeaseStore {
   connect(): Promise<void>;
 
   /**
-   * How long the server had been up, and whether this store has seen it restart. Undefined before the first connection.
-   * A server that restarted without persistence may have lost a lease that its owner still trusts.
+   * How long the server had been up, whether this store has seen it restart, and what it calls this run of its process,
+   * if that is known. Undefined before the first connection. A server that restarted without persistence may have lost a
+   * lease that its owner still trusts.
    */
-  readonly server: { readonly ageMs: number; readonly restarted: boolean } | undefined;
+  readonly server:
+    | { readonly ageMs: number; readonly restarted: boolean; readonly runId?: string | undefined }
+    | undefined;
 
   /** The only way to become owner, but for `adopt`. */
   acquire(request: AcquireRequest, call: StoreCall): Promise<AcquireReply>;

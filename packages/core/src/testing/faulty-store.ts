@@ -259,7 +259,9 @@ export class FaultyStore implements LeaseStore {
     if (fault.request === 'lost') return never();
     if (fault.request !== undefined) await this.#wait(fault.request);
     // The bytes have left already, so the store is not to say so again.
-    const replies = Array.from({ length: fault.times ?? 1 }, () => run({ timeoutMs: call.timeoutMs }));
+    let toldUs: number | undefined;
+    const further: StoreCall = { timeoutMs: call.timeoutMs, told: (nowUs) => (toldUs ??= nowUs) };
+    const replies = Array.from({ length: fault.times ?? 1 }, () => run(further));
     const outcomes = await Promise.allSettled(replies);
     this.#reached(operation, 'ran', request);
     const first = outcomes[0];
@@ -267,6 +269,7 @@ export class FaultyStore implements LeaseStore {
     if (fault.reply instanceof Error) throw fault.reply;
     if (typeof fault.reply === 'number' || fault.reply instanceof Promise) await this.#wait(fault.reply);
     if (first.status === 'rejected') throw first.reason;
+    if (toldUs !== undefined) call.told?.(toldUs);
     return typeof fault.reply === 'function' ? fault.reply(first.value) : first.value;
   }
 

@@ -4,6 +4,7 @@ import { attemptCases } from './store/attempts.ts';
 import { StoreContext, type StoreCase, type StoreHook, type StoreSubject } from './store/context.ts';
 import { handoverCases } from './store/handover.ts';
 import { messageCases } from './store/messages.ts';
+import { ownerWordCases } from './store/owner-words.ts';
 import { ownershipCases } from './store/ownership.ts';
 import { recordCases } from './store/records.ts';
 import { retentionCases } from './store/retention.ts';
@@ -19,6 +20,7 @@ import { withdrawalCases } from './store/withdrawal.ts';
 /** The contract of `LeaseStore`, case by case. */
 export const storeCases: readonly StoreCase[] = [
   ...ownershipCases,
+  ...ownerWordCases,
   ...withdrawalCases,
   ...handoverCases,
   ...revocationCases,

@@ -153,6 +153,7 @@ test('extend: a line that makes no sense leaves its lease unknown and harms no o
   expect(args.slice(1, 4)).toEqual(['7', 'shop:{a}', 'shop:{b}']);
   expect(args.slice(-2)).toEqual(['g', '1000']);
   const reply = [
+    '1700000000000000',
     'a extended 1500000',
     'b revoked 500',
     'c lost missing',
@@ -161,7 +162,9 @@ test('extend: a line that makes no sense leaves its lease unknown and harms no o
     'f extended ?',
     'g extended',
   ];
-  expect(extendReply(reply.join('\n'), args, items)).toEqual([
+  const told: number[] = [];
+  const question = { items, told: (us: number) => void told.push(us) };
+  expect(extendReply(reply.join('\n'), args, question)).toEqual([
     { verdict: 'extended', remainingMs: 1500 },
     { verdict: 'revoked', remainingMs: 0.5 },
     { verdict: 'lost', reason: 'missing' },
@@ -170,7 +173,18 @@ test('extend: a line that makes no sense leaves its lease unknown and harms no o
     { verdict: 'unknown' },
     { verdict: 'extended', remainingMs: 1000 },
   ]);
-  expect(() => extendReply('a extended 1500000', args, items)).toThrow(MalformedReply);
+  expect(told).toEqual([1_700_000_000_000_000]);
+  for (const broken of ['1700000000000000\na extended 1500000', ['soon', ...reply.slice(1)].join('\n')]) {
+    expect(() => extendReply(broken, args, question)).toThrow(MalformedReply);
+  }
+});
+
+test('extend: what is written of owners goes once for each of them, with the places of its leases', () => {
+  const items = ['{"a":1}', undefined, '{"b":1}', '{"a":1}'].map((ownerJson, index) => ({
+    ...{ resource: `r${index}`, leaseId: `id${index}`, ttlMs: 1000, ownerJson },
+  }));
+  const args = extendArgs(['k0', 'k1', 'k2', 'k3'], items);
+  expect(args.slice(-6)).toEqual(['id3', '1000', '{"a":1}', '1,4', '{"b":1}', '3']);
 });
 
 test('read', () => {

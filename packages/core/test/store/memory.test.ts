@@ -134,7 +134,7 @@ describe('MemoryLeaseStore', () => {
     expect(store.server).toBeUndefined();
     await store.acquire(request('a'), call);
     clock.advance(700);
-    expect(store.server).toEqual({ ageMs: 700, restarted: false });
+    expect(store.server).toEqual({ ageMs: 700, restarted: false, runId: '1' });
     let reconnected = 0;
     store.onReconnect(() => reconnected++);
     const late = store.beside();
@@ -143,8 +143,8 @@ describe('MemoryLeaseStore', () => {
     expect(reconnected).toBe(1);
     clock.advance(50);
     await late.connect();
-    expect(late.server).toEqual({ ageMs: 50, restarted: false });
-    expect(store.server).toEqual({ ageMs: 50, restarted: true });
+    expect(late.server).toEqual({ ageMs: 50, restarted: false, runId: '2' });
+    expect(store.server).toEqual({ ageMs: 50, restarted: true, runId: '2' });
     expect(await store.read('reports', call)).toMatchObject({ leaseId: 'a' });
     store.restart({ persistent: false });
     expect(await store.read('reports', call)).toBeNull();

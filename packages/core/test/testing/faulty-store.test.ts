@@ -213,7 +213,7 @@ describe('FaultyStore', () => {
     expect(store.server).toBeUndefined();
     await store.connect();
     memory.restart({ persistent: true });
-    expect(store.server).toEqual({ ageMs: 0, restarted: true });
+    expect(store.server).toEqual({ ageMs: 0, restarted: true, runId: '2' });
   });
 
   test('evidence can be lost, and is there where the store behind has it', async () => {

@@ -29,6 +29,45 @@ function changeList(
 /** Errors in hand-over, revocation, messages and what can be read. */
 export const moreStoreMutants: readonly StoreMutant[] = [
   {
+    does: 'writes what is given of one owner to all leases of a batch',
+    foundBy: 'extend writes what is given of the owner to the leases it is given for, and to no other',
+    change: (memory) => ({
+      extend: (items, call) =>
+        memory.extend(
+          items.map((item) => ({ ...item, ownerJson: items[0]?.ownerJson })),
+          call,
+        ),
+    }),
+  },
+  {
+    does: 'writes nothing of owners',
+    foundBy: 'extend writes what is given of the owner to the leases it is given for, and to no other',
+    change: (memory) => ({
+      extend: (items, call) =>
+        memory.extend(
+          items.map((item) => ({ ...item, ownerJson: undefined })),
+          call,
+        ),
+    }),
+  },
+  {
+    does: 'writes of the owner before it looks whether the lease is extended',
+    foundBy: 'extend of a lease that is not extended writes nothing of its owner',
+    change: (memory) => ({
+      async extend(items, call) {
+        for (const { resource, ownerJson } of items) if (ownerJson !== undefined) memory.edit(resource, { ownerJson });
+        return memory.extend(items, call);
+      },
+    }),
+  },
+  {
+    does: 'tells of milliseconds instead of microseconds',
+    foundBy: 'the time that an extend is told of, if it is, is the time at which it was carried out',
+    change: (memory) => ({
+      extend: (items, call) => memory.extend(items, { ...call, told: (nowUs) => call.told?.(nowUs / 1000) }),
+    }),
+  },
+  {
     does: 'loses the mark of a revocation',
     foundBy: 'a revoked lease is told so at its next extend, not extended, and still held',
     change: (memory) => ({

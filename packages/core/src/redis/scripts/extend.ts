@@ -1,11 +1,12 @@
-import type { ExtendItem, ExtendVerdict } from '../../store/store.ts';
+import type { ExtendItem, ExtendVerdict, StoreCall } from '../../store/store.ts';
 import { keyOf, MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
 import { isLossReason } from './reply.ts';
 
 /**
  * KEYS  1… the records
  * ARGV  for the record KEYS[i]: 2i-1 leaseId · 2i ttl, ms
- * Reply one string, a line for each record in their order:
+ *       then, for each owner JSON that is to be written: the JSON · the indices of its records, separated by commas
+ * Reply one string, the time in µs, then a line for each record in their order:
  *       <leaseId> extended, for the whole ttl · <leaseId> extended <remaining, µs>, more than that · <leaseId> revoked <remaining, µs> · <leaseId> lost <reason>
  *       <leaseId> foreign · <leaseId> unknown (this one failed in some other way)
  *
@@ -19,7 +20,11 @@ local now = time[1] * 1000000 + time[2]
 local at = f('%.0f', now)
 -- The ends of leases of this batch, by ttl as given: few are different, and writing a number is dear.
 local ends, texts = {}, {}
-local function verdict(rec, id, ttl_ms)
+local owners = {}
+for i = 2 * #KEYS + 1, #ARGV, 2 do
+  for which in string.gmatch(ARGV[i + 1], '%d+') do owners[tonumber(which)] = ARGV[i] end
+end
+local function verdict(rec, id, ttl_ms, json)
   local r = pcall('HMGET', rec, 'owner', 'lease_id', 'ttl_ms', 'expires_us', 'revoked', 'extensions', 'fencing_token')
   if r.err then return string.find(r.err, 'WRONGTYPE', 1, true) and ' foreign' or ' unknown' end
   local owner, lease_id, ttl, expires = r[1], r[2], tonumber(r[3] or ''), tonumber(r[4] or '')
@@ -56,13 +61,14 @@ local function verdict(rec, id, ttl_ms)
       'ttl_ms', ttl_ms)
   end
   if type(done) == 'table' then return ' unknown' end
+  if json then pcall('HSET', rec, 'owner_json', json) end
   if till < expires then return ' extended ' .. f('%.0f', expires - now) end
   return ' extended'
 end
-local lines = {}
+local lines = { at }
 for i = 1, #KEYS do
   local id = ARGV[2 * i - 1]
-  lines[i] = id .. verdict(KEYS[i], id, ARGV[2 * i])
+  lines[i + 1] = id .. verdict(KEYS[i], id, ARGV[2 * i], owners[i])
 end
 return table.concat(lines, '\\n')
 `;
@@ -72,16 +78,39 @@ export const extendScript: Script = script('extend', lua);
 /** `records[i]` is the record key of `items[i]`. */
 export function extendArgs(records: readonly string[], items: readonly ExtendItem[]): ScriptArgs {
   const args = [extendScript.sha, String(records.length), ...records];
-  for (const item of items) args.push(item.leaseId, String(item.ttlMs));
+  // Most are of one owner, whose JSON goes once.
+  let owners: Map<string, number[]> | undefined;
+  let place = 0;
+  for (const { leaseId, ttlMs, ownerJson } of items) {
+    place++;
+    args.push(leaseId, String(ttlMs));
+    if (ownerJson === undefined) continue;
+    owners ??= new Map();
+    const places = owners.get(ownerJson);
+    if (places === undefined) owners.set(ownerJson, [place]);
+    else places.push(place);
+  }
+  if (owners !== undefined) for (const [json, places] of owners) args.push(json, places.join(','));
   return args;
 }
 
-export function extendReply(reply: unknown, args: ScriptArgs, items: readonly ExtendItem[]): readonly ExtendVerdict[] {
+export interface ExtendQuestion {
+  readonly items: readonly ExtendItem[];
+  readonly told: StoreCall['told'];
+}
+
+export function extendReply(
+  reply: unknown,
+  args: ScriptArgs,
+  { items, told }: ExtendQuestion,
+): readonly ExtendVerdict[] {
   if (typeof reply !== 'string') throw new MalformedReply(extendScript, reply);
   const lines = reply.split('\n');
-  if (lines.length !== items.length) throw new MalformedReply(extendScript, reply);
+  const nowUs = Number(lines[0]);
+  if (lines.length !== items.length + 1 || !(nowUs > 0)) throw new MalformedReply(extendScript, reply);
+  told?.(nowUs);
   return items.map((item, index) => {
-    const line = lines[index] ?? '';
+    const line = lines[index + 1] ?? '';
     if (!line.startsWith(item.leaseId) || line[item.leaseId.length] !== ' ') return { verdict: 'unknown' };
     const [verdict, what] = line.slice(item.leaseId.length + 1).split(' ');
     if (verdict === 'extended' && what === undefined) return { verdict, remainingMs: item.ttlMs };
