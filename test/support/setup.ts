@@ -1,8 +1,18 @@
-import { afterAll, afterEach } from 'vitest';
+import { afterAll, afterEach, beforeEach } from 'vitest';
 
 import { endLeftovers } from './leftovers.ts';
 
+/** Tests of the file that are in progress: several, if they are concurrent. */
+let running = 0;
+
+beforeEach(() => {
+  running++;
+});
+
 afterEach(async ({ task }) => {
+  running--;
+  // What is open may be theirs who still run; the last one looks.
+  if (running > 0) return;
   const left = await endLeftovers('test');
   // A test that failed half-way could not clean up: its own error says more than ours.
   if (left.length > 0 && task.result?.state !== 'fail') {

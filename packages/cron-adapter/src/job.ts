@@ -109,11 +109,19 @@ export class Job {
    * Runs the task without an election, for triggers that ask nobody: with its tick (epoch ms), or without one. Settles as
    * `LeaseManager.tryRun` does.
    */
-  tryRun(kind: RunKind, acquisition: (cancel: AbortController) => Acquisition): Promise<TryRunResult<unknown>> {
+  tryRun(
+    kind: RunKind,
+    acquisition: (cancel: AbortController) => Acquisition,
+    begins: () => void,
+  ): Promise<TryRunResult<unknown>> {
     return this.#cancellable(async (cancel) => {
       const { resource, options } = acquisition(cancel);
       this.#refuseSecondCopy(resource);
-      return this.manager.tryRun(resource, options, this.body(kind));
+      const body = this.body(kind);
+      return this.manager.tryRun(resource, options, (lease) => {
+        begins();
+        return body(lease);
+      });
     });
   }
 

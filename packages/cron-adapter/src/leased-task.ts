@@ -12,7 +12,7 @@ import type { TaskContext } from 'node-cron';
 
 import { contextOfCall, isNodeCronContext, slotOfCall } from './call.ts';
 import { Claim } from './claim.ts';
-import { Claimant } from './claimant.ts';
+import { Claimant, Skip } from './claimant.ts';
 import type { CronRun } from './cron-run.ts';
 import { CronEmitter, warn, type Announce, type SkipReason } from './events.ts';
 import { Job } from './job.ts';
@@ -175,7 +175,7 @@ class Calls {
     this.#newer.abort();
     this.#newer = new AbortController();
     const ends = { stopping: this.#stopping.signal, newer: this.#newer.signal };
-    const answer = await this.#claimant.claim(tick.getTime(), ends);
+    const answer = await this.#claimant.claim(tick.getTime(), ends).catch(stoppedBy);
     if (answer instanceof Claim) {
       this.#parent.exclude();
       return answer.begin(this.#job.body({ context, tick, trigger: 'schedule' }));
@@ -187,14 +187,21 @@ class Calls {
   async #runSpaced(context: TaskContext, minHoldMs: number): Promise<unknown> {
     // Also a run that has lost its lease: it must not get a second copy beside it.
     if (this.#job.isRunningHere) return this.#skip(null, 'running-here');
+    let hasBegun = false;
     try {
-      const result = await this.#job.tryRun({ context, tick: null, trigger: 'schedule' }, (cancel) =>
-        this.#job.acquisition({ minHoldMs }, cancel),
+      const result = await this.#job.tryRun(
+        { context, tick: null, trigger: 'schedule' },
+        (cancel) => this.#job.acquisition({ minHoldMs }, cancel),
+        () => {
+          hasBegun = true;
+        },
       );
       return result.ran ? result.value : this.#skip(null, result.reason, result);
     } catch (error) {
-      if (this.#stopping.signal.aborted && wasNotBegun(error)) return this.#skip(null, 'stopped');
-      throw error;
+      if (hasBegun) throw error;
+      if (this.#stopping.signal.aborted && LeaseholdError.is(error, 'RUN_CANCELLED'))
+        return this.#skip(null, 'stopped');
+      return this.#skip(null, stoppedBy(error).reason);
     }
   }
 
@@ -217,8 +224,11 @@ class Calls {
   }
 }
 
-/** The acquisition was ended, not the run: a run that was cancelled has a token. */
-function wasNotBegun(error: unknown): boolean {
-  if (error instanceof RunCancelledError) return error.fencingToken === undefined;
-  return LeaseholdError.is(error, 'MANAGER_CLOSED');
+/**
+ * A program may close its manager before it stops its scheduler. The call in between begins nothing, and is no failure:
+ * as a rejection it would end the process, for few schedulers handle one.
+ */
+function stoppedBy(error: unknown): Skip {
+  if (LeaseholdError.is(error, 'MANAGER_CLOSED')) return new Skip('stopped');
+  throw error;
 }

@@ -372,3 +372,23 @@ describe('refuses', () => {
     );
   });
 });
+
+describe('called after its manager was closed', () => {
+  const times = { schedule: { schedule: '* * * * * *' }, minHold: { minHold: 1000 } };
+  test.each(Object.entries(times))('with %s begins nothing and fails nothing', async (_, options) => {
+    const { task, skipped, manager } = member(() => 'value', options);
+    await manager.close();
+    expect(await at(1000, () => task())).toBeUndefined();
+    expect(reasonsOf(skipped)).toEqual(['stopped']);
+  });
+
+  test.each(Object.entries(times))('by its handler, with %s, tells what the handler did', async (_, options) => {
+    const { task, skipped } = member(async ({ lease }) => {
+      void manager.close();
+      await manager.run('another', () => lease.fencingToken);
+    }, options);
+    const { manager } = task;
+    await expect(at(1000, () => task())).rejects.toMatchObject({ code: 'MANAGER_CLOSED', resource: 'another' });
+    expect(skipped).toEqual([]);
+  });
+});
