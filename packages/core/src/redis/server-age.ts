@@ -28,9 +28,9 @@ export class ServerAge {
     this.#ageMs = seconds === undefined ? Infinity : Number(seconds) * 1000;
   }
 
-  get told(): { readonly ageMs: number; readonly restarted: boolean; readonly runId: string } | undefined {
+  get told(): { readonly ageMs: number; readonly restarted: boolean; readonly runId: string | undefined } | undefined {
     if (this.#atMs < 0) return undefined;
     const ageMs = this.#ageMs + this.#clock.monotonicMs() - this.#atMs;
-    return { ageMs, restarted: this.#restarted, runId: this.#runId };
+    return { ageMs, restarted: this.#restarted, runId: this.#runId === '' ? undefined : this.#runId };
   }
 }
