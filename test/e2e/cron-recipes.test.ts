@@ -49,9 +49,11 @@ function ticksOf(children: readonly Child[], type: string): number[] {
   return messages.map(({ tick }) => tick as number).toSorted((a, b) => a - b);
 }
 
-/** Each second from the first to the last, once. */
-function expectEachOnce(ticks: readonly number[]): void {
-  expect(ticks).toEqual(ticks.map((_, index) => (ticks[0] as number) + 1000 * index));
+/** What was called for ran, and once. A busy machine's schedulers may have called for no run at some second. */
+function expectEachOnce(ran: readonly number[], called: readonly number[]): void {
+  expect(ran).toEqual([...new Set(ran)]);
+  expect(called.filter((tick) => !ran.includes(tick))).toEqual([]);
+  expect(ran.every((tick) => tick % 1000 === 0)).toBe(true);
 }
 
 test('two processes run each tick of a job once, whoever of its members is called', { timeout: 30_000 }, async () => {
@@ -70,7 +72,11 @@ test('two processes run each tick of a job once, whoever of its members is calle
     const ofJob = asked.filter((each) => each.job === job);
     const runs = ofJob.filter(({ ran }) => ran).map(({ tick }) => tick as number);
     expect(runs.length).toBeGreaterThanOrEqual(3);
-    expectEachOnce(runs.toSorted((a, b) => a - b));
+    const called = ofJob.filter(({ tick, reason }) => tick !== null && reason !== 'stopped');
+    expectEachOnce(
+      runs.toSorted((a, b) => a - b),
+      called.map(({ tick }) => tick as number),
+    );
     expect(new Set(ofJob.map(({ member }) => member))).toEqual(new Set(job === 'all' ? members : members.slice(0, 2)));
   }
   const reasons = asked.filter(({ ran }) => !ran).map(({ reason }) => reason);
@@ -84,12 +90,13 @@ describe('a file that node-cron runs in a process of its own', () => {
     await using one = startParent({ prefix, file: 'cron-recipe-file.ts', distributed: false });
     await using two = startParent({ prefix, file: 'cron-recipe-file.ts', distributed: false });
     for (const child of [one, two]) await child.next('ready');
-    const bodies: number[] = [];
     // An execution is finished in each of them for each tick, whether its body began or not.
-    for (let seen = 0; seen < 3; seen++) await one.next('finished');
+    const finished: number[] = [];
+    while (finished.length < 3) finished.push((await one.next<Told>('finished')).tick);
     await stopAll([one, two]);
-    bodies.push(...ticksOf([one, two], 'body'));
-    expectEachOnce(bodies);
+    finished.push(...ticksOf([one, two], 'finished'));
+    const bodies = ticksOf([one, two], 'body');
+    expectEachOnce(bodies, finished);
     expect(bodies.length).toBeGreaterThanOrEqual(3);
     const faults = [one, two].flatMap(({ unread }) => unread.filter(({ type }) => /failed|uncaught/.test(type)));
     expect(faults).toEqual([]);

@@ -24,12 +24,15 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export interface ConfiguredStore {
   readonly redis: RedisSettings;
   readonly prefix?: string | undefined;
+  readonly endpoints?: readonly NodeSettings[] | undefined;
 }
 
 /** Whom a command talks to. */
 export interface Target {
   readonly redis: RedisSettings;
   readonly prefix: string;
+  /** Further servers that diagnosis asks, by the same credentials: so only those that the config has beside the store itself. */
+  readonly endpoints: readonly NodeSettings[];
   /** `redis://cache-3:6379/0`, never with a password. */
   readonly address: string;
   /** Where the address came from, unless it was on the command line. */
@@ -57,6 +60,7 @@ export async function findTarget(
   return {
     redis,
     prefix: flags.prefix ?? configured?.prefix ?? DEFAULT_PREFIX,
+    endpoints: flags.url === undefined && flags.cluster !== true ? (configured?.endpoints ?? []) : [],
     address: addressOf(redis),
     origin,
   };
@@ -153,7 +157,8 @@ export function addressOf(redis: RedisSettings): string {
   return redis.kind === 'cluster' ? `redis${tls} cluster ${nodes}` : `redis${tls} ${redis.name} by sentinel ${nodes}`;
 }
 
-function hostOf({ host, port }: NodeSettings): string {
+/** `127.0.0.1:6379`, `[::1]:6379`. */
+export function hostOf({ host, port }: NodeSettings): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
@@ -174,6 +179,10 @@ export async function openManager(
   ]);
   return new LeaseManager({
     ...options,
-    store: redisStore(sourceOf(target.redis), { prefix: target.prefix, connectTimeout: CONNECT_TIMEOUT }),
+    store: redisStore(sourceOf(target.redis), {
+      prefix: target.prefix,
+      endpoints: target.endpoints.map(hostOf),
+      connectTimeout: CONNECT_TIMEOUT,
+    }),
   });
 }

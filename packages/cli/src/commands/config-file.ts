@@ -38,12 +38,12 @@ function isData(file: string): boolean {
 
 export async function storeOfConfig(file: string, env: Environment): Promise<ConfiguredStore> {
   const { config } = await readConfig(file, env);
-  const { redis, prefix } = config.settings.store;
+  const { redis, prefix, endpoints } = config.settings.store;
   const [{ problemsOfRedis }, { ConfigFileError }] = await Promise.all([
     import('../config/tls-files.ts'),
     import('../config/problem.ts'),
   ]);
   const problems = problemsOfRedis(redis, ['store', 'redis'], config.source);
   if (problems.length > 0) throw new ConfigFileError(problems);
-  return { redis, prefix };
+  return { redis, prefix, endpoints };
 }

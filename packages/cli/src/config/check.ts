@@ -52,7 +52,7 @@ function settingsOf(raw: unknown, judge: Judge, folder: string): Settings | unde
   if (isMap(raw['jobs']) && jobs.length === 0) judge.add(['jobs'], 'has no job');
   if (outer === undefined || redis === undefined || jobs.includes(undefined)) return undefined;
   return {
-    store: storeSettings(outer.store, redis),
+    store: storeSettings(judge, outer.store, redis),
     fences,
     server: outer.server,
     timing,
@@ -64,9 +64,13 @@ function settingsOf(raw: unknown, judge: Judge, folder: string): Settings | unde
   };
 }
 
-function storeSettings(store: z.output<typeof outerSchema>['store'], redis: RedisSettings): StoreSettings {
-  const { prefix = 'leasehold', connectTimeout = 5000, history = 'exceptions', quarantine = false } = store;
-  return { redis, prefix, connectTimeoutMs: connectTimeout, history, quarantine };
+function storeSettings(judge: Judge, store: z.output<typeof outerSchema>['store'], redis: RedisSettings): StoreSettings {
+  const { prefix = 'leasehold', endpoints = [], connectTimeout = 5000 } = store;
+  const { history = 'exceptions', quarantine = false } = store;
+  if (endpoints.length > 0 && typeof redis !== 'string' && redis.kind === 'cluster') {
+    judge.add(['store', 'endpoints'], 'does not go with a Cluster, whose nodes are found by themselves', 'leave it out');
+  }
+  return { redis, prefix, endpoints, connectTimeoutMs: connectTimeout, history, quarantine };
 }
 
 function fenceOf(judge: Judge, name: string, value: unknown, folder: string): FenceSettings | undefined {

@@ -5,7 +5,7 @@ import type { NodeSettings } from './settings.ts';
 import { faultOfRedisUrl, flag, redisUrl, VARIABLE, whole } from './values.ts';
 
 /** `'host'`, `'host:port'` or `{ host, port }`. */
-function node(defaultPort: number): z.ZodType<NodeSettings, string | { host: string; port?: number }> {
+export function node(defaultPort: number): z.ZodType<NodeSettings, string | { host: string; port?: number }> {
   const text = { type: 'string', pattern: `^[^/@\\s]+$|${VARIABLE}` };
   const map = {
     type: 'object',

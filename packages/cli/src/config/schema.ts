@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 import { field, Fault, optional, required } from './field.ts';
 import { cronJob, defaultsSchema, intervalJob, queueJob } from './job-schema.ts';
-import { redis } from './redis-schema.ts';
+import { node, redis } from './redis-schema.ts';
 import { duration, flag, listen, oneOf, postgresUrl, prefix, schemaName } from './values.ts';
 
 // The rule of the fences.
@@ -63,6 +63,12 @@ const sections = {
         about: 'The first part of every key. Applications that share a Redis have one each.',
         default: 'leasehold',
         examples: ['shop'],
+      }),
+      endpoints: optional(z.array(node(6379)).readonly(), {
+        about:
+          'Servers that diagnosis asks as well, as `host:port` or `{ host, port }`, with user, password and TLS of `redis`: those that no server names, such as a primary that was cut off. Not with a Cluster, whose nodes are found.',
+        otherwise: 'none',
+        examples: [['redis-1:6379', 'redis-2:6379']],
       }),
       connectTimeout: optional(
         duration((ms) => ms >= 1 && ms <= 3_600_000, 'must be 1 ms to 1 h'),

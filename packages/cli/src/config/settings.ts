@@ -62,6 +62,8 @@ export interface RedisClusterSettings extends AccessSettings {
 export interface StoreSettings {
   readonly redis: RedisSettings;
   readonly prefix: string;
+  /** Further servers that diagnosis asks. */
+  readonly endpoints: readonly NodeSettings[];
   readonly connectTimeoutMs: number;
   readonly history: 'exceptions' | 'all';
   readonly quarantine: boolean;

@@ -3,6 +3,7 @@ import { redisStore } from '@leasehold/core/redis';
 import type { Logger } from 'pino';
 
 import type { Settings } from '../config/settings.ts';
+import { hostOf } from '../connection.ts';
 import { sourceOf } from '../redis.ts';
 import { withoutRepeats } from './repeats.ts';
 
@@ -12,8 +13,9 @@ export function managerOf(
   log: Logger,
   given: LeaseStore | undefined,
 ): LeaseManager {
-  const { redis, prefix, connectTimeoutMs, history, quarantine } = its;
-  const store = given ?? redisStore(sourceOf(redis), { prefix, connectTimeout: connectTimeoutMs });
+  const { redis, prefix, endpoints, connectTimeoutMs, history, quarantine } = its;
+  const options = { prefix, endpoints: endpoints.map(hostOf), connectTimeout: connectTimeoutMs };
+  const store = given ?? redisStore(sourceOf(redis), options);
   // The shortest lease decides how soon the store is missed.
   const ttl = Math.min(...jobs.map(({ lease }) => lease.ttlMs));
   const logger = withoutRepeats(log);

@@ -43,6 +43,15 @@ describe('the store', () => {
     expect(await sourceOf('redis://u:own@h')).toBe('redis://u:own@h');
   });
 
+  test('has the further servers of a config only if it is that of the config: they get its password', async () => {
+    const its = { ...config, endpoints: [{ host: '::1', port: 6380 }] };
+    const endpointsOf = async (flags: ConnectionFlags) =>
+      (await findTarget({ config: 'a.yaml', ...flags }, env, async () => its)).endpoints;
+    expect(await endpointsOf({})).toEqual(its.endpoints);
+    expect(await endpointsOf({ prefix: 'x' })).toEqual(its.endpoints);
+    expect(await endpointsOf({ url: 'redis://elsewhere' })).toEqual([]);
+  });
+
   test('is not asked with a certificate that cannot be read', async () => {
     await expect(line({ url: 'redis://h', cacert: '/no/such/file' })).rejects.toMatchObject({ exit: 2 });
   });

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 
 import { defineConfig, findConfig, loadConfig, parseConfig, type LeaseholdConfig } from '../../src/index.ts';
+import { hostOf } from '../../src/connection.ts';
 import { folderOf, problemsOf, withJob } from './support.ts';
 
 const page = await readFile(new URL('../../../../docs/config.md', import.meta.url), 'utf8');
@@ -14,6 +15,7 @@ const settings = {
   store: {
     redis: 'redis://127.0.0.1:6379',
     prefix: 'shop',
+    endpoints: [],
     connectTimeoutMs: 5000,
     history: 'exceptions',
     quarantine: false,
@@ -123,6 +125,15 @@ test('defaults are for jobs that do not say otherwise', () => {
   const own = { ...job, timeZone: 'UTC', retry: 0, lease: { ttl: '20s' } };
   const [given] = parseConfig(withJob(own, { defaults })).settings.jobs;
   expect(given).toMatchObject({ timezone: 'UTC', retry: 0, lease: { ttlMs: 20_000, maxHoldMs: 3_600_000 } });
+});
+
+test('further servers have the port of a Redis if none is given, and reach the store by their names', () => {
+  const { settings } = parseConfig({
+    version: 1,
+    store: { redis: 'redis://redis-1', endpoints: ['redis-2', '[::1]:6380', { host: 'redis-3', port: 7000 }] },
+    jobs: { a: { every: '5m', handler: './a.js' } } as LeaseholdConfig['jobs'],
+  });
+  expect(settings.store.endpoints.map(hostOf)).toEqual(['redis-2:6379', '[::1]:6380', 'redis-3:7000']);
 });
 
 test('jobs that name the same resource are meant to take turns', () => {

@@ -47,6 +47,8 @@ export type Ended<T> =
 export interface Driver<Tx> {
   /** Statements in one transaction of their own, read committed, on a connection of their own. Rejects with the client's error or `NoAnswer`. */
   ask(sql: string, withinMs: number): Promise<Row>;
+  /** As `ask`, for what only reads: a standby answers it, too. */
+  look(sql: string, withinMs: number): Promise<Row>;
   /** Never rejects, and never before the body has settled. */
   write<T>(work: Work<Tx, T>): Promise<Ended<T>>;
   /** Sends SQL that is no question; for the schema. */
@@ -55,6 +57,8 @@ export interface Driver<Tx> {
 
 /** SQL around the statements of `ask`, whatever the defaults of the session are. An implicit transaction: no COMMIT, one round trip. */
 export const ALONE = 'set transaction isolation level read committed, read write; ';
+/** Around those of `look`: a standby refuses to begin anything that may write. */
+export const LOOKING = 'set transaction isolation level read committed, read only; ';
 
 /** What `rows` of a client say. */
 export function rowOf(rows: readonly unknown[] | undefined): Row {

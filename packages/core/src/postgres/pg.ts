@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import { ConfigError } from '../errors.ts';
 import { isNoAnswer, within } from './deadline.ts';
-import { ABORTED, ALONE, ENDED, rowOf, type Driver, type Ended, type Row, type Work } from './driver.ts';
+import { ABORTED, ALONE, ENDED, LOOKING, rowOf, type Driver, type Ended, type Row, type Work } from './driver.ts';
 import { sqlErrorOf } from './refusal.ts';
 
 /** What a body may still do with its client when that is not its own any more: listen no longer. */
@@ -94,12 +94,20 @@ export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
     this.#clock = clock;
   }
 
-  async ask(sql: string, withinMs: number): Promise<Row> {
+  ask(sql: string, withinMs: number): Promise<Row> {
+    return this.#alone(ALONE + sql, withinMs);
+  }
+
+  look(sql: string, withinMs: number): Promise<Row> {
+    return this.#alone(LOOKING + sql, withinMs);
+  }
+
+  async #alone(sql: string, withinMs: number): Promise<Row> {
     const untilMs = this.#clock.monotonicMs() + withinMs;
     const lent = await this.#borrow(withinMs);
     try {
       const leftMs = Math.max(1, untilMs - this.#clock.monotonicMs());
-      const { rows } = await lent.query(ALONE + sql, 'the statement', Math.ceil(leftMs), this.#clock);
+      const { rows } = await lent.query(sql, 'the statement', Math.ceil(leftMs), this.#clock);
       lent.release();
       return rowOf(rows);
     } catch (error) {

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { within } from './deadline.ts';
-import { ALONE, rowOf, type Driver, type Ended, type Row, type Work } from './driver.ts';
+import { ALONE, LOOKING, rowOf, type Driver, type Ended, type Row, type Work } from './driver.ts';
 import { writeScoped, type Scope } from './scoped.ts';
 
 interface Exec {
@@ -21,8 +21,16 @@ export class PGliteDriver<Tx> implements Driver<Tx> {
     this.#clock = clock;
   }
 
-  async ask(sql: string, withinMs: number): Promise<Row> {
-    return lastRow(await within(this.#db.exec(ALONE + sql), 'the statement', withinMs, this.#clock));
+  ask(sql: string, withinMs: number): Promise<Row> {
+    return this.#alone(ALONE + sql, withinMs);
+  }
+
+  look(sql: string, withinMs: number): Promise<Row> {
+    return this.#alone(LOOKING + sql, withinMs);
+  }
+
+  async #alone(sql: string, withinMs: number): Promise<Row> {
+    return lastRow(await within(this.#db.exec(sql), 'the statement', withinMs, this.#clock));
   }
 
   async run(sql: string): Promise<void> {

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import { begin, isOfConnection } from './begin.ts';
 import { within } from './deadline.ts';
-import { ALONE, rowOf, type Driver, type Ended, type Row, type Work } from './driver.ts';
+import { ALONE, LOOKING, rowOf, type Driver, type Ended, type Row, type Work } from './driver.ts';
 import { writeScoped, type Scope } from './scoped.ts';
 
 interface Pending extends Promise<readonly unknown[]> {
@@ -26,8 +26,16 @@ export class PostgresJsDriver<Tx> implements Driver<Tx> {
     this.#clock = clock;
   }
 
-  async ask(sql: string, withinMs: number): Promise<Row> {
-    const asking = this.#sql.unsafe(ALONE + sql);
+  ask(sql: string, withinMs: number): Promise<Row> {
+    return this.#alone(ALONE + sql, withinMs);
+  }
+
+  look(sql: string, withinMs: number): Promise<Row> {
+    return this.#alone(LOOKING + sql, withinMs);
+  }
+
+  async #alone(sql: string, withinMs: number): Promise<Row> {
+    const asking = this.#sql.unsafe(sql);
     try {
       return lastRow(await within(asking, 'the statement', withinMs, this.#clock));
     } catch (error) {

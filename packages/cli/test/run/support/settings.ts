@@ -47,6 +47,7 @@ export function configOf(jobs: readonly JobSettings[], others: Partial<Settings>
     store: {
       redis: 'redis://127.0.0.1:1',
       prefix: 'test',
+      endpoints: [],
       connectTimeoutMs: 100,
       history: 'exceptions',
       quarantine: false,
