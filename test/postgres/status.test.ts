@@ -26,7 +26,7 @@ beforeEach(async () => {
 describe('schemaStatus', () => {
   test('of a database without the fence says that it is missing, and installs nothing', async () => {
     const nothing = { rows: 0, horizon: 0, bypasses: null, protectedTables: [], highest: [] };
-    expect(await schemaStatus(pool)).toEqual({ state: 'missing', version: 0, latest: 1, ...nothing });
+    expect(await schemaStatus(pool)).toEqual({ state: 'missing', version: 0, latest: 1, isStandby: false, ...nothing });
     const { rows } = await pool.query(`select to_regnamespace('leasehold') as it`);
     expect(rows).toEqual([{ it: null }]);
   });

@@ -132,6 +132,14 @@ function databaseFailure(error: unknown, address: string): unknown {
       'the same command as the owner of the schema',
     );
   }
+  // read_only_sql_transaction: a standby, or a role or database that is set so.
+  if (code === '25006') {
+    return new CliError(
+      EXIT.no,
+      `${address} is a standby, or set to read only: ${message}; nothing was changed`,
+      'the same command at the primary',
+    );
+  }
   if (code === '55P03') {
     return new CliError(
       EXIT.no,

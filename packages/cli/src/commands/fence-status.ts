@@ -35,11 +35,12 @@ export function addFenceStatus(fence: Command, session: Session): Command {
 }
 
 async function show(output: Output, { name, schema }: Database, status: SchemaStatus): Promise<void> {
-  const { state, version, latest, rows, horizon, bypasses, protectedTables, highest } = status;
+  const { state, version, latest, isStandby, rows, horizon, bypasses, protectedTables, highest } = status;
   const [word, tone] = STATES[state];
   const fields: (readonly [string, string, Tone?])[] = [
     ['database', name],
     ['schema', schema],
+    ...(isStandby ? [STANDBY] : []),
     ['state', state === 'missing' ? word : `${word}, version ${version} (this program: ${latest})`, tone],
   ];
   if (state !== 'missing') {
@@ -82,6 +83,8 @@ async function show(output: Output, { name, schema }: Database, status: SchemaSt
     ]),
   );
 }
+
+const STANDBY = ['server', 'STANDBY: as far as it has come; only its primary admits and refuses', 'warning'] as const;
 
 const STATES: Readonly<Record<SchemaStatus['state'], readonly [word: string, tone: Tone]>> = {
   missing: ['MISSING', 'bad'],

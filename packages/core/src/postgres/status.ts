@@ -22,6 +22,8 @@ export interface SchemaStatus {
   readonly version: number;
   /** The version that this Leasehold installs. */
   readonly latest: number;
+  /** It is a standby, which shows what has arrived from its primary; only there can a fence admit or refuse. */
+  readonly isStandby: boolean;
   /** Of how many resources a grant or a seal is kept. */
   readonly rows: number;
   /** Resources without a row admit only tokens above it; 0 until `prune` has forgotten something. */
@@ -54,7 +56,7 @@ export interface FenceRow {
 const MISSING = { state: 'missing', version: 0, latest: SCHEMA_VERSION, rows: 0, horizon: 0, bypasses: null } as const;
 
 /**
- * Looks what of the fence is installed, and what it holds. Writes nothing. The role needs USAGE on the schema, and SELECT on
+ * Looks what of the fence is installed, and what it holds. Writes nothing, and works on a standby. The role needs USAGE on the schema, and SELECT on
  * `versions`, `fence` and `horizon`.
  *
  * Rejects with the client's own error, or with one that says that there was no answer within `timeout`; throws `ConfigError`
@@ -72,12 +74,13 @@ export async function schemaStatus(client: PostgresClient, options: SchemaStatus
     throw new ConfigError('timeout', `is ${timeoutMs} ms: must be 1 ms to 2147483647 ms`);
   }
   const driver = driverOf(client, systemClock);
-  const there = parsed(await driver.ask(isThereSql(s), timeoutMs)) as There;
-  if (!there.isThere) return { ...MISSING, protectedTables: [], highest: [] };
-  const found = parsed(await driver.ask(foundSql(s, limit, there.seesBypasses), timeoutMs)) as Found;
+  const there = parsed(await driver.look(isThereSql(s), timeoutMs)) as There;
+  if (!there.isThere) return { ...MISSING, isStandby: there.isStandby, protectedTables: [], highest: [] };
+  const found = parsed(await driver.look(foundSql(s, limit, there.seesBypasses), timeoutMs)) as Found;
   const { version } = found;
   return {
     ...found,
+    isStandby: there.isStandby,
     state: version < SCHEMA_VERSION ? 'outdated' : version > SCHEMA_VERSION ? 'newer' : 'current',
     latest: SCHEMA_VERSION,
     highest: found.highest.map((row) => ({ ...row, changedAt: new Date(row.changedAt) })),
@@ -86,6 +89,7 @@ export async function schemaStatus(client: PostgresClient, options: SchemaStatus
 
 interface There {
   readonly isThere: boolean;
+  readonly isStandby: boolean;
   readonly seesBypasses: boolean;
 }
 
@@ -98,17 +102,16 @@ function parsed([json]: Row): unknown {
   return JSON.parse(String(json));
 }
 
-const READ_ONLY = 'set transaction read only; ';
-
 /** `has_table_privilege` of what is not there is an error, of null it is null. */
-const isThereSql = (s: string): string => `${READ_ONLY}select pg_catalog.json_build_object(
+const isThereSql = (s: string): string => `select pg_catalog.json_build_object(
+  'isStandby', pg_catalog.pg_is_in_recovery(),
   'isThere', pg_catalog.to_regclass('${s}.versions') is not null,
   'seesBypasses', coalesce(
     pg_catalog.has_table_privilege(pg_catalog.to_regclass('${s}.bypasses')::pg_catalog.oid, 'SELECT'), false)
 )::pg_catalog.text`;
 
 /** Partitions have the trigger of their table; they are not told one by one. The expression is in the comment that `protect` made. */
-const foundSql = (s: string, limit: number, seesBypasses: boolean): string => `${READ_ONLY}
+const foundSql = (s: string, limit: number, seesBypasses: boolean): string => `
 select pg_catalog.json_build_object(
   'version', (select coalesce(pg_catalog.max(v.version), 0) from ${s}.versions v),
   'rows', (select pg_catalog.count(*) from ${s}.fence),
