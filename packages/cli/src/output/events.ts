@@ -21,6 +21,7 @@ const EVENT_TONES: Readonly<Record<HistoryEntry['event'], Tone>> = {
   revoked: 'warning',
   refused: 'bad',
   forced: 'warning',
+  sealed: 'warning',
 };
 
 export function eventTable(

@@ -38,6 +38,8 @@ export function tenuresOf(events: readonly HistoryEntry[]): readonly Tenure[] {
   let newest = 0;
   for (const entry of events.toReversed()) {
     const { event, at, owner, fencingToken, detail } = entry;
+    // Its token is no tenure's: it is what the fences were raised to.
+    if (event === 'sealed') continue;
     const before = drafts.get(newest);
     const draft = drafts.get(fencingToken) ?? { owner, fencingToken, from: null, to: null, end: 'open', marks: [] };
     drafts.set(fencingToken, draft);

@@ -6,6 +6,7 @@ import { show } from '../show.ts';
 import { checkJobName, checkPrefix, checkResourceName } from '../names.ts';
 import type { OwnerIdentity } from '../owner.ts';
 import type { StoreEvidence } from '../store/evidence.ts';
+import type { StoreSurvey } from '../store/survey.ts';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -20,6 +21,7 @@ import type {
   HistoryEvent,
   LeaseRecord,
   LeaseStore,
+  NoteSealRequest,
   ReleaseReply,
   ReleaseRequest,
   RevokeReply,
@@ -31,7 +33,7 @@ import type {
 import { checkSource, describeSource, type RedisSource } from './client.ts';
 import { RedisConnection } from './connection.ts';
 import { parseEndpoint, type Endpoint } from './endpoint.ts';
-import { gatherEvidence } from './evidence.ts';
+import { gatherEvidence, type Inquiry } from './evidence.ts';
 import { isIoredis } from './ioredis.ts';
 import { recordKey } from './keys.ts';
 import { listRecords } from './list.ts';
@@ -44,9 +46,11 @@ import { forceReleaseArgs, forceReleaseReply, forceReleaseScript } from './scrip
 import { historyArgs, historyReply, historyScript } from './scripts/history.ts';
 import { readArgs, readReply, readScript } from './scripts/read.ts';
 import { releaseArgs, releaseReply, releaseScript } from './scripts/release.ts';
+import { noteSealArgs, noteSealReply, noteSealScript } from './scripts/note-seal.ts';
 import { revokeArgs, revokeReply, revokeScript } from './scripts/revoke.ts';
 import { ticksArgs, ticksReply, ticksScript } from './scripts/ticks.ts';
 import { RedisSubscriber } from './subscriber.ts';
+import { surveyStore } from './survey.ts';
 
 /** Somebody waits for the first connection; and timers cannot hold much more. */
 const MAX_CONNECT_TIMEOUT_MS = 3_600_000;
@@ -169,6 +173,16 @@ export class RedisLeaseStore implements LeaseStore {
     return this.#connection.run(forceReleaseScript, args, call, forceReleaseReply, request);
   }
 
+  noteSeal(request: NoteSealRequest, call: StoreCall): Promise<void> {
+    return this.#connection.run(
+      noteSealScript,
+      noteSealArgs(this.#record(request.resource), request),
+      call,
+      noteSealReply,
+      request,
+    );
+  }
+
   /** A resource whose slot of a Cluster moves to another node meanwhile may be missed, or come twice. */
   list(call: StoreCall): AsyncIterable<{ readonly resource: string; readonly record: LeaseRecord }> {
     return listRecords(this.#connection, this.namespace, (resource) => this.read(resource, call), call);
@@ -181,11 +195,13 @@ export class RedisLeaseStore implements LeaseStore {
    */
   async evidence(resource: string, owner: OwnerIdentity | null, call: StoreCall): Promise<StoreEvidence> {
     this.#connection.refuseIfClosed();
-    const inquiry = {
-      ...{ connection: this.#connection, source: this.#source, endpoints: this.#endpoints, clock: this.#clock },
-      address: this.description.replace(/^redis /, ''),
-    };
-    return gatherEvidence(inquiry, this.#record(resource), owner, call);
+    return gatherEvidence(this.#inquiry, this.#record(resource), owner, call);
+  }
+
+  /** As `evidence`, of the store as a whole: on a Cluster of each primary and its replicas. */
+  async survey(call: StoreCall): Promise<StoreSurvey> {
+    this.#connection.refuseIfClosed();
+    return surveyStore(this.#inquiry, this.namespace, call);
   }
 
   async history(resource: string, limit: number, call: StoreCall): Promise<readonly HistoryEvent[]> {
@@ -218,6 +234,13 @@ export class RedisLeaseStore implements LeaseStore {
   close(): Promise<void> {
     this.#subscriber.close();
     return this.#connection.close();
+  }
+
+  get #inquiry(): Inquiry {
+    return {
+      ...{ connection: this.#connection, source: this.#source, endpoints: this.#endpoints, clock: this.#clock },
+      address: this.description.replace(/^redis /, ''),
+    };
   }
 
   #record(resource: string): string {

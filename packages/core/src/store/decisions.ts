@@ -6,7 +6,7 @@
  */
 
 import { MAX_TOKEN_AHEAD_US } from '../fence/fence.ts';
-import { note } from './log.ts';
+import { note, noteSeal } from './log.ts';
 import { openTurn, stand, tell, withoutDeadHeads } from './queue.ts';
 import {
   ending,
@@ -32,6 +32,7 @@ import type {
   ExtendVerdict,
   ForceReleaseReply,
   ForceReleaseRequest,
+  NoteSealRequest,
   ReleaseReply,
   ReleaseRequest,
   RevokeReply,
@@ -268,6 +269,12 @@ export function decideForceRelease(
   const freed = { ...free(lease, floor, nowUs), previous };
   const opened = openTurn({ ...noted, lease: freed, keptUntilUs: null }, lease.ttlMs, nowUs);
   return { state: opened.state, reply: { kind: 'released' }, messages: [...told, ...opened.messages] };
+}
+
+/** An event of no lease: there may be none. */
+export function decideNoteSeal(state: ResourceState, request: NoteSealRequest, nowUs: number): Decision<void> {
+  const { fencingToken, operator, reason } = request;
+  return { state: noteSeal(state, fencingToken, nowUs, `${operator}: ${reason}`), reply: undefined, messages: SILENCE };
 }
 
 export function decideRelease(before: ResourceState, request: ReleaseRequest, nowUs: number): Decision<ReleaseReply> {

@@ -110,6 +110,6 @@ export class MemoryServer {
 }
 
 function isEmpty(state: ResourceState): boolean {
-  const { lease, queue, parked, tombstones, ticks } = state;
-  return lease === null && queue.length + parked.length + tombstones.length + ticks.size === 0;
+  const { lease, queue, parked, tombstones, ticks, log } = state;
+  return lease === null && queue.length + parked.length + tombstones.length + ticks.size + log.length === 0;
 }

@@ -8,6 +8,7 @@ import {
   decideCancel,
   decideExtend,
   decideForceRelease,
+  decideNoteSeal,
   decideRelease,
   decideRevoke,
 } from './decisions.ts';
@@ -30,6 +31,7 @@ import type {
   HistoryEvent,
   LeaseRecord,
   LeaseStore,
+  NoteSealRequest,
   ReleaseReply,
   ReleaseRequest,
   RevokeReply,
@@ -120,6 +122,10 @@ export class MemoryLeaseStore implements LeaseStore {
 
   forceRelease(request: ForceReleaseRequest, call: StoreCall): Promise<ForceReleaseReply> {
     return this.#decide(request.resource, call, (state, nowUs) => decideForceRelease(state, request, nowUs));
+  }
+
+  noteSeal(request: NoteSealRequest, call: StoreCall): Promise<void> {
+    return this.#decide(request.resource, call, (state, nowUs) => decideNoteSeal(state, request, nowUs));
   }
 
   read(resource: string, call: StoreCall): Promise<LeaseRecord | null> {

@@ -34,6 +34,7 @@
 import type { Holder, LossReason, TickReason } from '../errors.ts';
 import type { OwnerIdentity } from '../owner.ts';
 import type { StoreEvidence } from './evidence.ts';
+import type { StoreSurvey } from './survey.ts';
 import type { ClaimedTick, TickRequest } from './tick-request.ts';
 
 export interface StoreCall {
@@ -257,20 +258,38 @@ export type ForceReleaseReply =
   | { readonly kind: 'changed' }
   | { readonly kind: 'lost'; readonly reason: LossReason };
 
+/** That fences of a resource were sealed, by whom and why; for the log. */
+export interface NoteSealRequest {
+  readonly resource: string;
+  /** What they were raised to: every grant up to it is refused there. */
+  readonly fencingToken: number;
+  readonly operator: string;
+  readonly reason: string;
+}
+
 /** One line of a resource's log. */
 export interface HistoryEvent {
   /** By the store's clock, µs since 1970. */
   readonly atUs: number;
   /**
    * Exceptional: `expired` (taken over after its lease ran out), `lost` (released too late), `revoked`, `adopted`,
-   * `refused` (replaced after a fence refused it), `forced` (force-released). With history `all` also `acquired` and
+   * `refused` (replaced after a fence refused it), `forced` (force-released), `sealed` (its fences, by hand). With history `all` also `acquired` and
    * `released`.
    */
-  readonly event: 'expired' | 'lost' | 'revoked' | 'adopted' | 'refused' | 'forced' | 'acquired' | 'released';
-  /** The owner's line. */
+  readonly event:
+    | 'expired'
+    | 'lost'
+    | 'revoked'
+    | 'adopted'
+    | 'refused'
+    | 'forced'
+    | 'sealed'
+    | 'acquired'
+    | 'released';
+  /** The owner's line; empty for `sealed`, which is about everybody up to the token. */
   readonly owner: string;
   readonly fencingToken: number;
-  /** For `released` and `lost` the outcome; for `revoked` and `forced` `<operator>: <reason>`; else empty. */
+  /** For `released` and `lost` the outcome; for `revoked`, `forced` and `sealed` `<operator>: <reason>`; else empty. */
   readonly detail: string;
   /** The job and its tick (epoch ms), if the lease claimed one and the event is one of its own. */
   readonly job: string | null;
@@ -386,6 +405,9 @@ export interface LeaseStore {
   /** A break-glass release: one compare-and-set on what was decided on. Opens the next turn, as `release` does. */
   forceRelease(request: ForceReleaseRequest, call: StoreCall): Promise<ForceReleaseReply>;
 
+  /** Writes into the log that fences were sealed. Changes no record, and needs none. */
+  noteSeal(request: NoteSealRequest, call: StoreCall): Promise<void>;
+
   /**
    * The resources that have a record, in no order, each at least once while it exists throughout; records of other kinds
    * are left out. Rejects in mid-iteration if the store can no longer be asked.
@@ -397,6 +419,9 @@ export interface LeaseStore {
    * not permitted or not answered is a reading that is not known. Rejects only once the store is closed.
    */
   evidence?(resource: string, owner: OwnerIdentity | null, call: StoreCall): Promise<StoreEvidence>;
+
+  /** What the store is as a whole; reads only. Settles, and rejects, as `evidence` does. */
+  survey?(call: StoreCall): Promise<StoreSurvey>;
 
   /** The resource's log, the newest first, at most `limit` events. */
   history(resource: string, limit: number, call: StoreCall): Promise<readonly HistoryEvent[]>;

@@ -16,6 +16,7 @@ import type {
   HistoryEvent,
   LeaseRecord,
   LeaseStore,
+  NoteSealRequest,
   ReleaseReply,
   ReleaseRequest,
   RevokeReply,
@@ -35,6 +36,7 @@ interface Operations {
   adopt: { request: AdoptRequest; reply: AdoptReply };
   revoke: { request: RevokeRequest; reply: RevokeReply };
   forceRelease: { request: ForceReleaseRequest; reply: ForceReleaseReply };
+  noteSeal: { request: NoteSealRequest; reply: void };
   evidence: {
     request: { readonly resource: string; readonly owner: OwnerIdentity | null };
     reply: StoreEvidence;
@@ -90,7 +92,7 @@ export class FaultyStore implements LeaseStore {
   /** How often each operation was asked for. */
   readonly calls: Record<Operation, number> = {
     ...{ acquire: 0, extend: 0, release: 0, cancel: 0, read: 0 },
-    ...{ adopt: 0, revoke: 0, forceRelease: 0, evidence: 0, list: 0, history: 0, ticks: 0 },
+    ...{ adopt: 0, revoke: 0, forceRelease: 0, noteSeal: 0, evidence: 0, list: 0, history: 0, ticks: 0 },
   };
   /** Where the store behind has it. */
   readonly evidence?: NonNullable<LeaseStore['evidence']>;
@@ -185,6 +187,10 @@ export class FaultyStore implements LeaseStore {
 
   forceRelease(request: ForceReleaseRequest, call: StoreCall): Promise<ForceReleaseReply> {
     return this.#call('forceRelease', request, call, (inner) => this.#inner.forceRelease(request, inner));
+  }
+
+  noteSeal(request: NoteSealRequest, call: StoreCall): Promise<void> {
+    return this.#call('noteSeal', request, call, (inner) => this.#inner.noteSeal(request, inner));
   }
 
   /** One call as far as faults go: all of it comes, or nothing. */

@@ -29,6 +29,11 @@ function changeList(
 /** Errors in hand-over, revocation, messages and what can be read. */
 export const moreStoreMutants: readonly StoreMutant[] = [
   {
+    does: 'keeps nothing of seals',
+    foundBy: 'a seal of the fences is kept in the log with operator and reason, and changes no record and needs none',
+    change: () => ({ noteSeal: async () => {} }),
+  },
+  {
     does: 'writes what is given of one owner to all leases of a batch',
     foundBy: 'extend writes what is given of the owner to the leases it is given for, and to no other',
     change: (memory) => ({

@@ -22,6 +22,7 @@ export function mutate(memory: MemoryLeaseStore, change: StoreMutant['change']):
     adopt: (request, call) => memory.adopt(request, call),
     revoke: (request, call) => memory.revoke(request, call),
     forceRelease: (request, call) => memory.forceRelease(request, call),
+    noteSeal: (request, call) => memory.noteSeal(request, call),
     list: (call) => memory.list(call),
     history: (resource, limit, call) => memory.history(resource, limit, call),
     ticks: (resource, job, call) => memory.ticks(resource, job, call),

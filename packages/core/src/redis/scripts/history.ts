@@ -32,6 +32,7 @@ const EVENTS: ReadonlySet<string> = new Set<HistoryEvent['event']>([
   'adopted',
   'refused',
   'forced',
+  'sealed',
   'acquired',
   'released',
 ]);

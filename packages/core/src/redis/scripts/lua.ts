@@ -12,7 +12,7 @@
  */
 
 /** Seven days. How long a free resource is remembered, in milliseconds. */
-const RETENTION_MS = `'${7 * 24 * 60 * 60 * 1000}'`;
+export const RETENTION_MS: string = `'${7 * 24 * 60 * 60 * 1000}'`;
 
 /** How many events a resource's log keeps, as Lua that reads the history mode from this argument. */
 export const keptEvents = (mode: string): string => `${mode} == 'all' and '64' or '16'`;

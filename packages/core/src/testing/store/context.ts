@@ -211,6 +211,10 @@ export class StoreContext {
     );
   }
 
+  noteSeal(fencingToken: number, operator = 'operator', reason = 'because'): Promise<void> {
+    return this.store.noteSeal({ resource: this.resource, fencingToken, operator, reason }, this.call);
+  }
+
   history(limit = 100): Promise<readonly HistoryEvent[]> {
     return this.store.history(this.resource, limit, this.call);
   }

@@ -5,6 +5,30 @@ import type { StoreCase } from './context.ts';
 
 export const forceReleaseCases: readonly StoreCase[] = [
   {
+    name: 'a seal of the fences is kept in the log with operator and reason, and changes no record and needs none',
+    needs: [],
+    async run(context) {
+      await context.noteSeal(7, 'ann', 'drill');
+      expect(await context.read()).toBeNull();
+      const { leaseId } = await context.grant();
+      const before = { ...(await context.record()), nowUs: expect.any(Number) };
+      const nowUs = await context.nowUs();
+      await context.noteSeal(8);
+      expect(await context.record()).toEqual(before);
+      const sealed = { event: 'sealed', owner: '', job: null, tickAt: null, atUs: expect.any(Number) };
+      const log = await context.history();
+      expect(log).toEqual([
+        { ...sealed, fencingToken: 8, detail: 'operator: because' },
+        { ...sealed, fencingToken: 7, detail: 'ann: drill' },
+      ]);
+      expect(Math.abs((log[0]?.atUs ?? 0) - nowUs)).toBeLessThan(60_000_000);
+      expect(await context.extend(leaseId)).toMatchObject({ verdict: 'extended' });
+      // The ordinary course goes on, and keeps it.
+      await context.release(leaseId);
+      expect(await context.history()).toEqual(log);
+    },
+  },
+  {
     name: 'a lease that is released by force is free, its owner learns so, and the log keeps operator and reason',
     needs: [],
     async run(context) {
