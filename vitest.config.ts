@@ -28,11 +28,18 @@ const otherBullmqs = others.map((version) => {
       include: ['test/e2e/bullmq.test.ts', 'test/bullmq-matrix/*.test.ts'],
       globalSetup: ['test/bullmq-matrix/global-setup.ts'],
       setupFiles: ['test/support/setup.ts'],
-      maxWorkers: 4, // as the group that it is in
+      maxWorkers: 3, // as the group that it is in
       sequence: { groupOrder: 2 },
     },
   };
 });
+
+/** Tests that replace modules, or count timers, and so need processes of their own. */
+const mocking = [
+  'packages/core/test/conditional/**/*.test.ts',
+  'packages/core/test/http/signature.test.ts',
+  'packages/cli/test/config/handlers.test.ts',
+];
 
 /** Tests that watch the time so closely that nothing else may run beside them. */
 const timed = ['test/e2e/{clock-steps,many-leases,silent-store,waiting}.test.ts', 'test/demo/**/*.test.ts'];
@@ -48,10 +55,18 @@ export default defineConfig({
           env,
           name: 'unit', // no service
           include: ['packages/*/test/**/*.test.ts'],
-          // Their clock stands still, so they may share the cores.
+          exclude: mocking,
+          // Their clock stands still, so they may share the cores. One process runs many files: to load the sources for each
+          // file anew took as long as the tests.
+          isolate: false,
           maxWorkers: '100%',
           sequence: { groupOrder: 0 },
         },
+      },
+      {
+        resolve: { conditions },
+        ssr: { resolve: { conditions } },
+        test: { ...shared, name: 'mocks', include: mocking, maxWorkers: '100%', sequence: { groupOrder: 0 } },
       },
       {
         resolve: { conditions, alias },
@@ -77,7 +92,7 @@ export default defineConfig({
           exclude: [...timed, ...exclude, 'test/packaging/**', '**/node_modules/**'],
           globalSetup: ['test/support/global-setup.ts'],
           setupFiles: ['test/support/setup.ts'],
-          maxWorkers: 4, // they wait more than they compute
+          maxWorkers: 3, // they wait more than they compute
           sequence: { groupOrder: 2 },
         },
       },
