@@ -1,0 +1,205 @@
+import type { Breach, Invariant } from './finding.ts';
+import type { FenceRow } from './history.ts';
+import { groupBy, type Call, type View } from './view.ts';
+
+/** What must get done, and in what time. */
+
+/** The longest ttl that was asked for, and the time in which a lease that nobody keeps comes to the next one. */
+function takeoverMs(view: View): number {
+  const ttlMs = view.callsTo('acquire').reduce((longest, { invoke }) => Math.max(longest, invoke.ttlMs ?? 0), 0);
+  const { marginMs, pollMs = ttlMs } = view.settings;
+  return ttlMs + marginMs(ttlMs) + pollMs;
+}
+
+/** Of a process, how long it could do nothing between two instants. */
+function pausedMs(view: View, process: string, fromMs: number, untilMs: number): number {
+  return view
+    .struck('pause')
+    .filter(({ begin }) => begin.target === process)
+    .reduce((sum, pause) => sum + Math.max(0, Math.min(untilMs, pause.untilMs) - Math.max(fromMs, pause.fromMs)), 0);
+}
+
+export const workGoesOn: Invariant = {
+  id: 'L1',
+  rule: 'once the last fault is over somebody works again within a ttl, the margin and two polls',
+  breaches(view) {
+    const boundMs = takeoverMs(view) + (view.settings.pollMs ?? 0);
+    return [...groupBy(view.callsTo('want'), ({ invoke }) => invoke.resource ?? '')].flatMap(([resource, wants]) => {
+      const { healedMs } = view;
+      const [want] = wants
+        .map((each) => ({ each, fromMs: Math.max(each.invoke.atMs, healedMs) }))
+        .filter(({ each, fromMs }) => isServedOrWaits(view, each, fromMs + boundMs))
+        .sort((a, b) => a.fromMs - b.fromMs);
+      if (want === undefined) return [];
+      const untilMs = want.fromMs + boundMs;
+      const rows = [...view.rows.values()].flat().filter((row) => row.resource === resource && row.accepted);
+      if (rows.length === 0 || rows.some(({ atMs }) => atMs >= healedMs && atMs <= untilMs)) return [];
+      const { invoke, end } = want.each;
+      const why = `${resource} was wanted, all was well from ${healedMs.toFixed(3)} ms on, and nothing came by ${untilMs.toFixed(3)} ms`;
+      return [{ why, events: end === undefined ? [invoke] : [invoke, end] }];
+    });
+  },
+};
+
+/** Not one that was content with a refusal, or whose process ended. */
+function isServedOrWaits(view: View, { invoke, end }: Call, untilMs: number): boolean {
+  if (untilMs > view.endMs || (view.died(invoke.process)?.atMs ?? Infinity) < untilMs) return false;
+  return end === undefined || end.atMs > untilMs || (end.phase === 'ok' && end.atMs >= view.healedMs);
+}
+
+export const floorIsLearned: Invariant = {
+  id: 'L2',
+  rule: 'after the last fault a fence refuses no more activations in a row than there were grants about, and one',
+  breaches(view) {
+    const breaches: Breach[] = [];
+    for (const rows of view.rows.values()) {
+      let inRow: FenceRow[] = [];
+      for (const row of rows) {
+        if (row.atMs < view.healedMs || row.act !== 'activate') continue;
+        if (row.accepted) {
+          inRow = [];
+          continue;
+        }
+        inRow.push(row);
+        const [first] = inRow;
+        const about = view.tenancies.filter(
+          (tenancy) =>
+            tenancy.resource === row.resource &&
+            tenancy.granted.invoke.atMs <= row.atMs &&
+            (tenancy.terminal?.atMs ?? Infinity) >= (first?.atMs ?? 0),
+        );
+        if (inRow.length === about.length + 2) {
+          breaches.push({ why: `${inRow.length} activations in a row were refused`, events: inRow });
+        }
+      }
+    }
+    return breaches;
+  },
+};
+
+export const takeoverInTime: Invariant = {
+  id: 'L3',
+  rule: 'who waits gets the lease of a process that was killed within a ttl, the margin and a poll',
+  breaches(view) {
+    const boundMs = takeoverMs(view);
+    return view.lines
+      .filter(({ act, outcome }) => act === 'died' && outcome === 'killed')
+      .flatMap((died) => {
+        const untilMs = died.atMs + boundMs;
+        const isDisturbed = view.nemeses.some(
+          ({ begin, fromMs, untilMs: endsMs }) =>
+            begin.target !== died.process && fromMs <= untilMs && endsMs >= died.atMs - boundMs,
+        );
+        if (isDisturbed || untilMs > view.endMs) return [];
+        return view.tenancies
+          .filter(({ process, terminal, granted }) => process === died.process && !terminal && granted !== undefined)
+          .filter((tenancy) => view.beliefEndsMs(tenancy) >= died.atMs)
+          .flatMap(({ resource, granted }) => {
+            const waiting = view
+              .callsTo('want')
+              .find(
+                (want) =>
+                  want.invoke.resource === resource &&
+                  want.invoke.process !== died.process &&
+                  want.invoke.atMs <= died.atMs &&
+                  (want.end?.atMs ?? Infinity) > died.atMs &&
+                  isServedOrWaits(view, want, untilMs),
+              );
+            const next = view.tenancies.some(
+              (other) =>
+                other.resource === resource && other.granted.end.atMs > died.atMs && other.granted.end.atMs <= untilMs,
+            );
+            if (waiting === undefined || next) return [];
+            const why = `${waiting.invoke.process} waited, and had no lease by ${untilMs.toFixed(3)} ms`;
+            return [{ why, events: [waiting.invoke, granted.end, died] }];
+          });
+      });
+  },
+};
+
+export const fenceSettles: Invariant = {
+  id: 'L4',
+  rule: 'no operation of a fence is held up for longer than it lets an owner stand in the way',
+  breaches: (view) =>
+    [...view.callsTo('activate'), ...view.callsTo('write'), ...view.callsTo('seal')].flatMap((call) =>
+      lateCalls(view, call, view.settings.fenceTimeoutMs + 1000),
+    ),
+};
+
+export const callsSettle: Invariant = {
+  id: 'L7',
+  rule: 'every call settles by its timeout',
+  breaches: (view) =>
+    view.calls.flatMap((call) =>
+      call.invoke.timeoutMs === undefined ? [] : lateCalls(view, call, call.invoke.timeoutMs + view.settings.slackMs),
+    ),
+};
+
+/** Not what a process could not do while it was stopped, or had ended. */
+function lateCalls(view: View, { invoke, end }: Call, boundMs: number): readonly Breach[] {
+  const endsMs = end?.atMs ?? Math.min(view.endMs, view.died(invoke.process)?.atMs ?? Infinity);
+  const tookMs = endsMs - invoke.atMs - pausedMs(view, invoke.process, invoke.atMs, endsMs);
+  if (tookMs <= boundMs) return [];
+  const how = end === undefined ? 'had not settled after' : 'took';
+  const why = `${invoke.act} ${how} ${tookMs.toFixed(3)} ms, ${boundMs} ms at most`;
+  return [{ why, events: end === undefined ? [invoke] : [invoke, end] }];
+}
+
+export const noNeedlessLoss: Invariant = {
+  id: 'L5',
+  rule: 'without a fault no lease is lost',
+  waived: (view) => (view.nemeses.length > 0 || view.settings.healedMs !== undefined ? 'there were faults' : null),
+  breaches: (view) =>
+    view.lines
+      .filter(({ act, leaseId }) => act === 'lost' && !wasAskedFor(view, leaseId ?? ''))
+      .map((lost) => ({
+        why: `${lost.leaseId} was lost (${lost.outcome ?? 'no reason'}) and nothing had happened`,
+        events: view.linesOf(lost.leaseId ?? '').slice(-SHOWN_BEFORE_LOSS),
+      })),
+};
+
+const SHOWN_BEFORE_LOSS = 8;
+
+/** Somebody told the owner to end it. */
+function wasAskedFor(view: View, leaseId: string): boolean {
+  return [...view.callsTo('revoke'), ...view.callsTo('force')].some(({ invoke }) => invoke.leaseId === leaseId);
+}
+
+export const sleeperHearsOfLoss: Invariant = {
+  id: 'L6',
+  rule: 'who was stopped for longer than its lease hears of the loss before it acts',
+  breaches: (view) =>
+    view.struck('pause').flatMap((pause) =>
+      view.tenancies
+        .filter(({ process, granted }) => process === pause.begin.target && granted.end.atMs <= pause.fromMs)
+        .flatMap((tenancy) => {
+          const before = tenancy.confirmations.filter(({ end }) => end.atMs <= pause.fromMs);
+          const deadlineMs = Math.max(...before.map((each) => view.deadlineOf(each)));
+          const { terminal } = tenancy;
+          if (deadlineMs > pause.untilMs || (terminal !== undefined && terminal.atMs <= pause.fromMs)) return [];
+          const after = view
+            .linesOf(tenancy.leaseId)
+            .filter(({ process, atMs }) => process === tenancy.process && atMs >= pause.untilMs);
+          const first = after.find(
+            ({ act, phase, checkedMs, atMs, delegated }) =>
+              act === 'extended' ||
+              act === 'lost' ||
+              (act === 'write' && phase === 'invoke' && (checkedMs ?? atMs) >= pause.untilMs && delegated !== true),
+          );
+          if (first === undefined || first.act === 'lost') return [];
+          const why = `${tenancy.leaseId} could be trusted until ${deadlineMs.toFixed(3)} ms; its owner woke up later and began with ${first.act}`;
+          const last = before.at(-1);
+          return [{ why, events: [...(last === undefined ? [] : [last.end]), pause.begin, first] }];
+        }),
+    ),
+};
+
+export const livenessInvariants: readonly Invariant[] = [
+  workGoesOn,
+  floorIsLearned,
+  takeoverInTime,
+  fenceSettles,
+  noNeedlessLoss,
+  sleeperHearsOfLoss,
+  callsSettle,
+];

@@ -1,0 +1,59 @@
+import { marginOf, trustedMs } from '../../lease/term.ts';
+
+/** How the run was set up, as far as the rules need it. All times in milliseconds. */
+export interface CheckOptions {
+  /** Of the managers. Default 0.01. */
+  readonly driftRate?: number | undefined;
+  /** Of the managers. Default: clamp(ttl / 20, 20, 500). */
+  readonly safetyMarginMs?: number | undefined;
+  /**
+   * How far a process's clock may be from the history's, as a rate: its deadlines are as much later. Default 0: one
+   * machine, one monotonic clock.
+   */
+  readonly clockDrift?: number | undefined;
+  /** Two beliefs may overlap by so much: what lies between a check and the line about it. Default 20. */
+  readonly epsilonMs?: number | undefined;
+  /** How often who wants a resource asks again. Default: the ttl. */
+  readonly pollMs?: number | undefined;
+  /** A call may settle so much after its timeout: timers are late. Default 250. */
+  readonly slackMs?: number | undefined;
+  /** No operation of a fence takes longer, whatever happens to others. Default 6000. */
+  readonly fenceTimeoutMs?: number | undefined;
+  /**
+   * Until when faults go on that no `nemesis` line tells of: from then on everything must work. Default: the end of the
+   * last nemesis.
+   */
+  readonly healedMs?: number | undefined;
+  /** Judges a single run as one that must show every fault's effect. Default true. */
+  readonly validity?: boolean | undefined;
+}
+
+export interface Settings {
+  readonly clockDrift: number;
+  readonly epsilonMs: number;
+  readonly slackMs: number;
+  readonly fenceTimeoutMs: number;
+  readonly validity: boolean;
+  readonly pollMs: number | undefined;
+  readonly healedMs: number | undefined;
+  readonly marginMs: (ttlMs: number) => number;
+  /** How long `remainingMs` of a lease may be trusted, on the history's clock. */
+  readonly trustMs: (remainingMs: number, ttlMs: number) => number;
+}
+
+export function settingsOf(options: CheckOptions): Settings {
+  const { driftRate = 0.01, safetyMarginMs, clockDrift = 0 } = options;
+  const marginMs = (ttlMs: number): number => marginOf(ttlMs, safetyMarginMs);
+  return {
+    clockDrift,
+    epsilonMs: options.epsilonMs ?? 20,
+    pollMs: options.pollMs,
+    slackMs: options.slackMs ?? 250,
+    fenceTimeoutMs: options.fenceTimeoutMs ?? 6000,
+    healedMs: options.healedMs,
+    validity: options.validity ?? true,
+    marginMs,
+    trustMs: (remainingMs, ttlMs) =>
+      trustedMs(remainingMs, { driftRate, marginMs: marginMs(ttlMs) }) * (1 + clockDrift),
+  };
+}

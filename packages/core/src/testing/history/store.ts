@@ -1,0 +1,187 @@
+import type { Breach, Invariant } from './finding.ts';
+import type { HistoryLine } from './history.ts';
+import { groupBy, type Tenancy, type View } from './view.ts';
+
+/** What the store made of what it was asked. */
+
+const ENDS_OTHERS: ReadonlySet<string> = new Set(['release', 'cancel']);
+
+export const releaseIsOwn: Invariant = {
+  id: 'S8',
+  rule: "the release of one leaseId never ends another's lease",
+  waived: (view) => waivedBy(view, 'store-clock', 'data-loss', 'unsafe-force'),
+  breaches: (view) => view.tenancies.flatMap((tenancy) => foreignReleases(view, tenancy)),
+};
+
+/** A lease that the store called lost before it can have run out, with a release of another leaseId since. */
+function foreignReleases(view: View, tenancy: Tenancy): readonly Breach[] {
+  const { leaseId, resource, confirmations, terminal } = tenancy;
+  const refused = view
+    .callsTo('extend')
+    .find(({ invoke, end }) => invoke.leaseId === leaseId && end?.phase === 'fail' && end.outcome !== 'revoked');
+  if (refused?.end === undefined || (terminal !== undefined && terminal.atMs < refused.invoke.atMs)) return [];
+  const last = confirmations.findLast(({ end }) => end.atMs <= refused.invoke.atMs);
+  if (last === undefined) return [];
+  const { ttlMs = 0 } = last.invoke;
+  const givenMs = Math.min(ttlMs, last.end.remainingMs ?? ttlMs) * (1 - view.settings.clockDrift);
+  const runsOutMs = (last.end.sentMs ?? last.invoke.atMs) + givenMs;
+  if (refused.end.atMs >= runsOutMs) return [];
+  const sinceMs = tenancy.granted.invoke.atMs;
+  const others = view.calls.filter(
+    ({ invoke, end }) =>
+      invoke.resource === resource &&
+      (end?.atMs ?? Infinity) >= sinceMs &&
+      invoke.atMs <= (refused.end?.atMs ?? 0) &&
+      (invoke.leaseId !== leaseId || invoke.act === 'force'),
+  );
+  const isExplained = others.some(
+    ({ invoke }) =>
+      (invoke.act === 'force' && invoke.leaseId === leaseId) || (invoke.act === 'adopt' && invoke.from === leaseId),
+  );
+  const releases = others.filter(({ invoke }) => ENDS_OTHERS.has(invoke.act));
+  if (isExplained || releases.length === 0) return [];
+  const why = `${leaseId} had until ${runsOutMs.toFixed(3)} ms and was called ${refused.end.outcome} before, after others had released`;
+  return [
+    { why, events: [last.invoke, last.end, ...releases.map(({ invoke }) => invoke), refused.invoke, refused.end] },
+  ];
+}
+
+export const lostIsNotExtended: Invariant = {
+  id: 'S9',
+  rule: 'a lease is not extended once another one with a larger token was given out',
+  breaches(view) {
+    const byResource = groupBy(view.tenancies, ({ resource }) => resource);
+    return view.callsTo('extend').flatMap(({ invoke, end }) => {
+      const tenancy = view.tenancy(invoke.leaseId ?? '');
+      if (end?.phase !== 'ok' || tenancy === undefined) return [];
+      const successor = byResource
+        .get(tenancy.resource)
+        ?.find(
+          (other) =>
+            other.leaseId !== tenancy.leaseId &&
+            other.fencingToken > tenancy.fencingToken &&
+            other.granted.end.atMs < invoke.atMs,
+        );
+      if (successor === undefined) return [];
+      const why = `${tenancy.leaseId} was extended although ${successor.leaseId} had been granted`;
+      return [{ why, events: [tenancy.granted.end, successor.granted.end, invoke, end] }];
+    });
+  },
+};
+
+export const leaseIdIsGrantedOnce: Invariant = {
+  id: 'S10',
+  rule: 'a leaseId is granted once, with one token, however often it is asked for',
+  breaches: (view) => [...answeredTwice(view), ...grantedTwice(view)],
+};
+
+function answeredTwice(view: View): readonly Breach[] {
+  if (waivedBy(view, 'data-loss') !== null) return [];
+  const answers = [...view.callsTo('acquire'), ...view.callsTo('adopt')].filter(({ end }) => end?.phase === 'ok');
+  return [...groupBy(answers, ({ invoke }) => invoke.leaseId).entries()].flatMap(([leaseId, calls]) => {
+    const tokens = new Set(calls.map(({ end }) => end?.fencingToken));
+    if (tokens.size < 2) return [];
+    const events = calls.flatMap(({ invoke, end }) => (end === undefined ? [invoke] : [invoke, end]));
+    return [{ why: `${leaseId} was answered with ${tokens.size} tokens`, events }];
+  });
+}
+
+function grantedTwice(view: View): readonly Breach[] {
+  if (waivedBy(view, 'data-loss') !== null) return [];
+  return [...groupBy(view.grants, ({ leaseId }) => leaseId).entries()].flatMap(([leaseId, rows]) =>
+    rows.length < 2 ? [] : [{ why: `${leaseId} was granted ${rows.length} times`, events: rows }],
+  );
+}
+
+export const ghostIsContained: Invariant = {
+  id: 'S11',
+  rule: 'a leaseId whose acquisition was given up does nothing, and once it was taken back it is never granted',
+  breaches: (view) => [...ghostActs(view), ...ghostGrants(view)],
+};
+
+function ghostActs(view: View): readonly Breach[] {
+  const asked = groupBy([...view.callsTo('acquire'), ...view.callsTo('adopt')], ({ invoke }) => invoke.leaseId ?? '');
+  return [...asked].flatMap(([leaseId, calls]) => {
+    const given = calls.find(({ end }) => end?.phase === 'ok');
+    const acts = view
+      .linesOf(leaseId)
+      .filter(
+        (line) =>
+          (line.act === 'activate' || line.act === 'write') &&
+          line.phase === 'invoke' &&
+          (given?.end === undefined || line.atMs < given.end.atMs),
+      );
+    const events = calls.flatMap(({ invoke, end }) => (end === undefined ? [invoke] : [invoke, end]));
+    return acts.length === 0 ? [] : [{ why: `${leaseId} acted without a lease`, events: [...events, ...acts] }];
+  });
+}
+
+function ghostGrants(view: View): readonly Breach[] {
+  // With the data the tombstone is lost, and a clock set forward is the end of it.
+  if (waivedBy(view, 'data-loss', 'store-clock') !== null) return [];
+  return view.callsTo('cancel').flatMap(({ invoke, end }) => {
+    if (end?.phase !== 'ok') return [];
+    const late = view.grants.find(({ leaseId, atMs }) => leaseId === invoke.leaseId && atMs > end.atMs);
+    if (late === undefined) return [];
+    return [{ why: `${invoke.leaseId} was granted after it had been taken back`, events: [invoke, end, late] }];
+  });
+}
+
+export const tokensGrow: Invariant = {
+  id: 'S14',
+  rule: 'who acquires later has the larger token, and no token is given out twice',
+  waived(view) {
+    const lost = view.struck('data-loss').length > 0;
+    const back = view.struck('store-clock-back').length > 0;
+    return lost && back ? 'the data was lost and the clock of the store was behind' : null;
+  },
+  breaches: (view) =>
+    [...groupBy(view.tenancies, ({ resource }) => resource).values()].flatMap((tenancies) => outOfOrder(tenancies)),
+};
+
+function outOfOrder(tenancies: readonly Tenancy[]): readonly Breach[] {
+  const breaches: Breach[] = [];
+  const showing = (a: Tenancy, b: Tenancy): readonly HistoryLine[] => [
+    a.granted.invoke,
+    a.granted.end,
+    b.granted.invoke,
+    b.granted.end,
+  ];
+  for (const same of groupBy(tenancies, ({ fencingToken }) => fencingToken).values()) {
+    const [one, two] = same;
+    if (one === undefined || two === undefined) continue;
+    breaches.push({
+      why: `${one.leaseId} and ${two.leaseId} have the token ${one.fencingToken}`,
+      events: showing(one, two),
+    });
+  }
+  const byEnd = [...tenancies].sort((a, b) => a.granted.end.atMs - b.granted.end.atMs);
+  const byInvoke = [...tenancies].sort((a, b) => a.granted.invoke.atMs - b.granted.invoke.atMs);
+  let highest: Tenancy | undefined;
+  let next = 0;
+  for (const tenancy of byInvoke) {
+    for (; next < byEnd.length; next++) {
+      const earlier = byEnd[next] as Tenancy;
+      if (earlier.granted.end.atMs >= tenancy.granted.invoke.atMs) break;
+      if (highest === undefined || earlier.fencingToken > highest.fencingToken) highest = earlier;
+    }
+    if (highest !== undefined && highest.fencingToken > tenancy.fencingToken) {
+      const why = `${tenancy.leaseId} was asked for after ${highest.leaseId} had been granted, and has the smaller token`;
+      breaches.push({ why, events: showing(highest, tenancy) });
+    }
+  }
+  return breaches;
+}
+
+export function waivedBy(view: View, ...kinds: readonly string[]): string | null {
+  const [struck] = view.struck(...kinds);
+  return struck === undefined ? null : `${struck.begin.nemesis} struck`;
+}
+
+export const storeInvariants: readonly Invariant[] = [
+  releaseIsOwn,
+  lostIsNotExtended,
+  leaseIdIsGrantedOnce,
+  ghostIsContained,
+  tokensGrow,
+];

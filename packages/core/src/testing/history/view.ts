@@ -1,0 +1,186 @@
+import type { Act, FenceRow, GrantRow, History, HistoryLine } from './history.ts';
+import type { Settings } from './options.ts';
+
+/** A call with its answer, if there was one. */
+export interface Call {
+  readonly invoke: HistoryLine;
+  readonly end: HistoryLine | undefined;
+}
+
+/** From when to when a fault was there. */
+export interface Nemesis {
+  readonly begin: HistoryLine;
+  readonly end: HistoryLine | undefined;
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
+
+/** One leaseId as the process saw it that asked for it. */
+export interface Tenancy {
+  readonly leaseId: string;
+  readonly resource: string;
+  readonly process: string;
+  /** Its `acquire` or `adopt` that was answered with a lease, the first one. */
+  readonly granted: Call & { readonly end: HistoryLine };
+  readonly fencingToken: number;
+  /** Answers that let it trust the lease, in the order in which they came. */
+  readonly confirmations: readonly (Call & { readonly end: HistoryLine })[];
+  /** The first line after which it no longer was its own. */
+  readonly terminal: HistoryLine | undefined;
+}
+
+/** Which line comes first. Those of one instant are told apart within a process only. */
+export function inTime(a: HistoryLine, b: HistoryLine): number {
+  return a.atMs - b.atMs || a.seq - b.seq;
+}
+
+/** A history in the orders in which the rules look at it. */
+export class View {
+  readonly lines: readonly HistoryLine[];
+  readonly calls: readonly Call[];
+  /** Each fence, each resource, in the order of its rows. */
+  readonly rows: ReadonlyMap<string, readonly FenceRow[]>;
+  readonly grants: readonly GrantRow[];
+  readonly nemeses: readonly Nemesis[];
+  readonly endMs: number;
+  readonly settings: Settings;
+  readonly #byLease: ReadonlyMap<string, readonly HistoryLine[]>;
+  readonly #byAct: ReadonlyMap<Act, readonly Call[]>;
+  readonly #died: ReadonlyMap<string, HistoryLine>;
+  readonly #tenancies: ReadonlyMap<string, Tenancy>;
+
+  constructor(history: History, settings: Settings) {
+    this.settings = settings;
+    this.endMs = history.endMs;
+    this.lines = [...history.lines].sort(inTime);
+    this.calls = callsOf(this.lines);
+    this.rows = groupBy(
+      [...history.fences].sort((a, b) => a.order - b.order),
+      ({ fence, resource }) => `${fence} ${resource}`,
+    );
+    this.grants = [...history.grants].sort((a, b) => a.order - b.order);
+    this.nemeses = this.of('nemesis', callsOf(this.lines)).map(({ invoke, end }) => ({
+      begin: invoke,
+      end,
+      fromMs: invoke.atMs,
+      untilMs: end?.atMs ?? history.endMs,
+    }));
+    this.#byLease = groupBy(
+      this.lines.filter(({ leaseId }) => leaseId !== undefined),
+      ({ leaseId }) => leaseId ?? '',
+    );
+    this.#byAct = groupBy(this.calls, ({ invoke }) => invoke.act);
+    this.#died = new Map(this.lines.filter(({ act }) => act === 'died').map((line) => [line.process, line]));
+    this.#tenancies = this.#tenanciesOf();
+  }
+
+  callsTo(act: Act): readonly Call[] {
+    return this.#byAct.get(act) ?? [];
+  }
+
+  linesOf(leaseId: string): readonly HistoryLine[] {
+    return this.#byLease.get(leaseId) ?? [];
+  }
+
+  /** Leases that a process was given, in no order. */
+  get tenancies(): readonly Tenancy[] {
+    return [...this.#tenancies.values()];
+  }
+
+  tenancy(leaseId: string): Tenancy | undefined {
+    return this.#tenancies.get(leaseId);
+  }
+
+  died(process: string): HistoryLine | undefined {
+    return this.#died.get(process);
+  }
+
+  /** Faults of that kind. */
+  struck(...kinds: readonly string[]): readonly Nemesis[] {
+    return this.nemeses.filter(({ begin }) => kinds.includes(begin.nemesis ?? ''));
+  }
+
+  /** After this instant nothing is wrong any more, as far as the history tells. */
+  get healedMs(): number {
+    return this.nemeses.reduce((latest, { untilMs }) => Math.max(latest, untilMs), this.settings.healedMs ?? 0);
+  }
+
+  /** For how long a confirmation lets its owner trust the lease. */
+  deadlineOf({ invoke, end }: Call & { readonly end: HistoryLine }): number {
+    const ttlMs = invoke.ttlMs ?? 0;
+    const remainingMs = Math.min(ttlMs, end.remainingMs ?? ttlMs);
+    return (end.sentMs ?? invoke.atMs) + this.settings.trustMs(remainingMs, ttlMs);
+  }
+
+  /** Until when its owner trusted the lease: it ended, or its window closed with no confirmation in time. */
+  beliefEndsMs({ confirmations, terminal, process }: Tenancy): number {
+    let deadlineMs = -Infinity;
+    for (const confirmation of confirmations) {
+      if (deadlineMs !== -Infinity && confirmation.end.atMs > deadlineMs) break;
+      deadlineMs = Math.max(deadlineMs, this.deadlineOf(confirmation));
+    }
+    return Math.min(deadlineMs, terminal?.atMs ?? Infinity, this.died(process)?.atMs ?? Infinity);
+  }
+
+  of(act: Act, calls: readonly Call[] = this.calls): readonly Call[] {
+    return calls.filter(({ invoke }) => invoke.act === act);
+  }
+
+  #tenanciesOf(): Map<string, Tenancy> {
+    const tenancies = new Map<string, Tenancy>();
+    const confirmed = this.calls.filter(isConfirmation).sort((a, b) => inTime(a.end, b.end));
+    const byLease = groupBy(confirmed, ({ invoke }) => invoke.leaseId ?? '');
+    for (const [leaseId, confirmations] of byLease) {
+      const granted = confirmations.find(({ invoke }) => invoke.act !== 'extend');
+      if (granted === undefined) continue;
+      const { process, resource = '' } = granted.invoke;
+      const own = this.linesOf(leaseId).filter((line) => line.process === process);
+      tenancies.set(leaseId, {
+        leaseId,
+        process,
+        resource,
+        granted,
+        fencingToken: granted.end.fencingToken ?? 0,
+        confirmations: confirmations.filter(({ invoke }) => invoke.process === process),
+        terminal: own.find(isTerminal),
+      });
+    }
+    return tenancies;
+  }
+}
+
+function isConfirmation(call: Call): call is Call & { readonly end: HistoryLine } {
+  const { act } = call.invoke;
+  return (act === 'acquire' || act === 'adopt' || act === 'extend') && call.end?.phase === 'ok';
+}
+
+/** From here on the process no longer has the lease, or says so. */
+export function isTerminal({ act, phase }: HistoryLine): boolean {
+  if (act === 'lost' || act === 'handed-over') return true;
+  return (act === 'release' || act === 'cancel') && phase === 'invoke';
+}
+
+function callsOf(lines: readonly HistoryLine[]): readonly Call[] {
+  const calls = new Map<string, { readonly invoke: HistoryLine; end: HistoryLine | undefined }>();
+  for (const line of lines) {
+    if (line.call === undefined) continue;
+    const name = `${line.process} ${line.call}`;
+    if (line.phase === 'invoke') calls.set(name, { invoke: line, end: undefined });
+    else {
+      const call = calls.get(name);
+      if (call !== undefined) call.end ??= line;
+    }
+  }
+  return [...calls.values()];
+}
+
+export function groupBy<T, K>(items: readonly T[], keyOf: (item: T) => K): Map<K, T[]> {
+  const groups = new Map<K, T[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [item]);
+    else group.push(item);
+  }
+  return groups;
+}

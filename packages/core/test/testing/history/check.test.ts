@@ -1,0 +1,118 @@
+/**
+ * The checker must be able to fail: a history as it should be passes every rule, and one with an error is found by the rule
+ * that is about it, and by no other.
+ */
+
+import { describe, expect, test } from 'vitest';
+import { checkCounts, checkHistory, invariants, noCounts, type History } from '@leasehold/core/testing';
+import { seededHistories } from './bugs.ts';
+import { goodRun, Script } from './script.ts';
+
+describe('a history is found that tells of', () => {
+  for (const { does, foundBy, alsoBy = [], good, bad, shows, options = {} } of seededHistories) {
+    test(`${does} (${foundBy})`, () => {
+      const settings = { validity: false, ...options };
+      expect(checkHistory(good().history, settings).findings.map(({ message }) => message)).toEqual([]);
+      const { findings } = checkHistory(bad().history, settings);
+      const messages = findings.map(({ message }) => message).join('\n');
+      expect(new Set(findings.map(({ invariant }) => invariant)), messages).toEqual(new Set([foundBy, ...alsoBy]));
+      for (const text of shows) expect(messages).toContain(text);
+    });
+  }
+
+  test('an error for every rule of safety and liveness', () => {
+    const found = new Set(seededHistories.map(({ foundBy }) => foundBy));
+    const rules = invariants.map(({ id }) => id).filter((id) => !id.startsWith('V'));
+    expect(rules.filter((id) => !found.has(id))).toEqual([]);
+    expect(rules).toHaveLength(22);
+  });
+});
+
+describe('a run that proves nothing fails', () => {
+  test('when a fault had no effect, or never ended (V1)', () => {
+    const script = goodRun().nemesis(100, 200, 'partition').nemesis(100, 200, 'eviction', { effect: 0 });
+    script.call(300, 'world', 'nemesis', { nemesis: 'pause', target: 'a' }, { endMs: null });
+    const messages = ofRule('V1', script.history);
+    expect(messages).toHaveLength(2);
+    expect(messages[0]).toContain('eviction had no effect');
+    expect(messages[1]).toContain('pause never ended');
+  });
+
+  test('when nothing was exercised (V2)', () => {
+    expect(ofRule('V2', new Script().history)).toHaveLength(5);
+    expect(ofRule('V2', goodRun().history).join('\n')).not.toContain('no fence accepted a write');
+  });
+
+  test('judged over all runs of a suite together (V2)', () => {
+    const counts = { ...noCounts(), acceptedWrites: 1, refusedWrites: 1, takeovers: 1, unknownAcquires: 1 };
+    expect(checkCounts(counts).map(({ message }) => message)).toEqual([
+      'V2 the runs exercised what they are to prove\n  no write was left without an answer',
+    ]);
+    expect(checkCounts({ ...counts, unknownWrites: 1 })).toEqual([]);
+  });
+});
+
+describe('what a fault makes impossible is waived, and said so', () => {
+  const twoOwners = (): Script =>
+    new Script().lease(0, 'a', 'L1', 100).lease(200, 'b', 'L2', 200).release(500, 'a', 'L1').release(600, 'b', 'L2');
+
+  test('two owners may believe after the data was lost, and are counted', () => {
+    const { findings, waived, counts } = checkHistory(twoOwners().nemesis(100, 110, 'data-loss').history, {
+      validity: false,
+    });
+    expect(findings).toEqual([]);
+    expect(waived).toContainEqual({
+      invariant: 'S15',
+      why: 'data-loss lets two owners believe; the fence decides',
+    });
+    expect(counts.overlaps).toBe(1);
+  });
+
+  test('a pause waives nothing', () => {
+    const { findings } = checkHistory(twoOwners().nemesis(700, 800, 'pause', { target: 'a' }).history, {
+      validity: false,
+    });
+    expect(findings.map(({ invariant }) => invariant)).toEqual(['S15']);
+  });
+
+  test('tokens may go back only if the data was lost and the clock was behind as well', () => {
+    const back = (): Script =>
+      new Script().lease(0, 'a', 'L1', 100).release(100, 'a', 'L1').lease(200, 'b', 'L2', 90).release(300, 'b', 'L2');
+    const lost = back().nemesis(110, 120, 'data-loss');
+    const settings = { validity: false };
+    expect(checkHistory(lost.history, settings).findings.map(({ invariant }) => invariant)).toEqual(['S14']);
+    expect(checkHistory(lost.nemesis(110, 120, 'store-clock-back').history, settings).findings).toEqual([]);
+  });
+});
+
+test('what a run exercised is counted', () => {
+  const script = new Script()
+    .acquire(0, 'a', 'L1', 100)
+    .write(100, 'a', 'L1', 100, 'w1')
+    .nemesis(200, 3000, 'pause', { target: 'a' })
+    .acquire(1100, 'b', 'L2', 200)
+    .write(1200, 'b', 'L2', 200, 'w2')
+    .call(1250, 'b', 'write', { leaseId: 'L2', fencingToken: 200, writeId: 'w3' }, { phase: 'info' })
+    .release(1300, 'b', 'L2')
+    .lost(3000, 'a', 'L1')
+    .refusedWrite(3010, 'a', 'L1', 100, { fencingToken: 200, leaseId: 'L2' }, { delegated: true })
+    .call(3100, 'c', 'acquire', { leaseId: 'L3' }, { phase: 'info' });
+  expect(checkHistory(script.history).findings).toEqual([]);
+  expect(checkHistory(script.history).counts).toEqual({
+    ...noCounts(),
+    ...{ acquisitions: 2, takeovers: 1, losses: 1, acceptedWrites: 2, refusedWrites: 1 },
+    ...{ unknownAcquires: 1, unknownWrites: 1, faults: 1 },
+  });
+});
+
+test('the order in which lines were written does not matter', () => {
+  const { history } = goodRun();
+  const lines = history.lines.toReversed();
+  expect(checkHistory({ ...history, lines }, { validity: false })).toEqual(checkHistory(history, { validity: false }));
+});
+
+function ofRule(id: string, history: History): readonly string[] {
+  return checkHistory(history)
+    .findings.filter(({ invariant }) => invariant === id)
+    .map(({ message }) => message);
+}
