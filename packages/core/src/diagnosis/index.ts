@@ -1,5 +1,9 @@
 export type { ByHand } from './by-hand.ts';
 export { diagnose, type DiagnoseOptions, type Diagnosis } from './diagnose.ts';
+export { doctor, type Checkup, type DoctorOptions } from './doctor.ts';
+export type { FenceCheck, FenceStatus } from './checks/fences.ts';
+export type { CheckId, Finding, FindingSeverity } from './checks/finding.ts';
+export type { CheckedLease } from './checks/timing.ts';
 export type { EvidenceItem } from './evidence.ts';
 export { forceRelease, type ForceReleaseOptions, type ForceReleaseResult, type ReleaseStep } from './force-release.ts';
 export type { SealOptions } from './options.ts';

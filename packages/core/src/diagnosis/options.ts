@@ -3,6 +3,8 @@ import { durationSchema } from '../duration-schema.ts';
 import type { Fence } from '../fence/fence.ts';
 import { parseOptions } from '../options.ts';
 import type { DiagnoseOptions } from './diagnose.ts';
+import type { DoctorOptions } from './doctor.ts';
+import type { FenceCheck } from './checks/fences.ts';
 import type { ForceReleaseOptions } from './force-release.ts';
 import type { OwnerProbe } from './probe.ts';
 
@@ -62,6 +64,36 @@ const sealSchema = z.strictObject({
 export type ForceReleaseSettings = Omit<ForceReleaseOptions, 'watchSuccessor'> & {
   readonly watchMs: number | undefined;
 };
+
+const doctorSchema: z.ZodType<DoctorOptions> = z.strictObject({
+  signal: shared.signal,
+  leases: z
+    .array(
+      z.strictObject({
+        name: text(256),
+        ttlMs: z.number('must be milliseconds').min(100, 'must be at least 100').max(86_400_000, 'must be at most 24 h'),
+        isFenced: z.boolean('must be true or false'),
+      }),
+      'must be an array of leases { name, ttlMs, isFenced }',
+    )
+    .optional(),
+  fences: z
+    .array(
+      z.strictObject({
+        fence: having<Fence>('a fence (seal, highest, activate)', 'seal', 'highest', 'activate'),
+        status: callable<NonNullable<FenceCheck['status']>>().optional(),
+        servers: callable<NonNullable<FenceCheck['servers']>>().optional(),
+      }),
+      'must be an array of { fence }',
+    )
+    .optional(),
+  multiplier: z.number('must be a number').min(1, 'must be at least 1').max(100, 'must be at most 100').optional(),
+});
+
+/** Throws `ConfigError`. */
+export function parseDoctorOptions(options: unknown): DoctorOptions {
+  return parseOptions(doctorSchema, options);
+}
 
 /** Throws `ConfigError`. */
 export function parseDiagnoseOptions(options: unknown): DiagnoseOptions {

@@ -27,7 +27,7 @@ import type { Context } from './context.ts';
 import { currentScope, inScope, type Scope } from './current.ts';
 import { joinEngine } from './engine.ts';
 import { describeTenure, type HeldLease } from './held.ts';
-import type { Ground } from './ground.ts';
+import { groundOf, type Ground } from './ground.ts';
 import { HandOver } from './hand-over.ts';
 import { describeEvent, describeRecord, type HistoryEntry, type LeaseInfo, type TickInfo } from './info.ts';
 import { Lease, type LeaseKeeping } from './lease.ts';
@@ -309,17 +309,8 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
   /** What `@leasehold/core/diagnosis` works with; not for users. Throws `ManagerClosedError`. */
   get ground(): Ground {
     this.#checkOpen();
-    const { store, clock, settings, ownerRecord } = this.#context;
-    return {
-      store,
-      clock,
-      call: { timeoutMs: settings.timing.callTimeoutMs },
-      operator: ownerRecord.line,
-      forced: (event) => {
-        settings.logger.warn({ ...event, fence: event.fencingToken }, 'release by force');
-        this.announce(settings.logger, 'forceReleased', event);
-      },
-    };
+    const { logger } = this.#context.settings;
+    return groundOf(this.#context, (event) => this.announce(logger, 'forceReleased', event));
   }
 
   protected override origin(): object {

@@ -10,31 +10,22 @@ export interface RedisAclOptions {
   readonly database?: boolean | undefined;
 }
 
-// What a script runs is checked like what a client runs.
-const SCRIPTS = [
-  'eval',
-  'evalsha',
-  'time',
-  'type',
-  'exists',
-  'del',
-  'persist',
-  'pexpire',
-  'publish',
-  'xadd',
-  'xrevrange',
+/** What owners run; what a script runs is checked like what a client runs. The words of an ACL, without their `+`. */
+export const OWNING: readonly string[] = [
+  ...['eval', 'evalsha', 'time', 'type', 'exists', 'del', 'persist', 'pexpire', 'publish', 'xadd', 'xrevrange'],
+  ...['hget', 'hset', 'hdel', 'hmget', 'hkeys', 'hvals'],
+  ...['zadd', 'zrem', 'zrange', 'zrank', 'zscore'],
+  ...['info', 'ping', 'subscribe', 'unsubscribe', 'scan', 'client|setname'],
 ];
-const HASHES = ['hget', 'hset', 'hdel', 'hmget', 'hkeys', 'hvals'];
-const QUEUES = ['zadd', 'zrem', 'zrange', 'zrank', 'zscore'];
-const CONNECTION = ['info', 'ping', 'subscribe', 'unsubscribe', 'scan', 'client|setname'];
 const FENCE = ['eval', 'evalsha', 'time', 'type', 'del', 'hmget', 'hset', 'persist', 'info'];
 const CLUSTER = ['asking', 'cluster|info', 'cluster|slots'];
 
-/** What reads records, logs and ticks, and lists them. */
-const READING = ['eval', 'evalsha', 'time', 'type', 'exists', 'hmget', 'hvals', 'xrevrange', 'scan', 'info'];
-/** What is asked beside the record. */
-const EVIDENCE = ['client|list', 'client|setname', 'pttl'];
-const PREVIEWS = ['getrange', 'hscan', 'sscan', 'lrange', 'zrange'];
+/** What people who look run: records, logs and ticks, and what is asked beside them, by us or by hand. */
+export const LOOKING: readonly string[] = [
+  ...['eval', 'eval_ro', 'evalsha', 'time', 'type', 'exists', 'hmget', 'hvals', 'xrevrange', 'scan', 'info', 'role'],
+  ...['client|list', 'client|setname', 'pttl'],
+  ...['getrange', 'hscan', 'sscan', 'lrange', 'zrange'],
+];
 
 export interface RedisDiagnosisAclOptions extends Pick<RedisAclOptions, 'cluster' | 'database'> {
   /**
@@ -46,7 +37,7 @@ export interface RedisDiagnosisAclOptions extends Pick<RedisAclOptions, 'cluster
 
 /**
  * The command that gives a user exactly the rights with which everything of this prefix can be read and diagnosed, and
- * nothing changed, and takes others away. Of foreign keys it sees those below the prefix only. It sets no password.
+ * nothing changed, and takes others away; also with `redis-cli`, by the commands that `--by-hand` prints. Of foreign keys it sees those below the prefix only. It sets no password.
  * `CLIENT LIST` and `INFO` show all clients of the server, and how it is doing.
  */
 export function redisDiagnosisAcl(
@@ -56,12 +47,12 @@ export function redisDiagnosisAcl(
 ): string {
   const { cluster = false, database = false, config = false } = options;
   const commands = [
-    ...[...READING, ...EVIDENCE, ...PREVIEWS],
+    ...LOOKING,
     ...(config ? ['config|get'] : []),
     ...(cluster ? CLUSTER : []),
     ...(database ? ['select'] : []),
   ];
-  return line(prefix, user, [`~${prefix}:{*`, ...commands.map((command) => `+${command}`)]);
+  return line(prefix, user, [keysOf(prefix), ...commands.map((command) => `+${command}`)]);
 }
 
 /**
@@ -73,14 +64,24 @@ export function redisDiagnosisAcl(
 export function redisAcl(prefix: string, user = 'leasehold', options: RedisAclOptions = {}): string {
   const { fence = false, cluster = false, database = false } = options;
   const commands = new Set([
-    ...[...SCRIPTS, ...HASHES, ...QUEUES, ...CONNECTION],
+    ...OWNING,
     ...(fence ? FENCE : []),
     ...(cluster ? CLUSTER : []),
     ...(database ? ['select'] : []),
   ]);
-  const keys = [`~${prefix}:{*`, ...(fence ? [`~leasehold-fence:{${prefix}/*`] : [])];
-  const rights = [...keys, `&${prefix}:owner:*`, ...[...commands].map((command) => `+${command}`)];
+  const keys = [keysOf(prefix), ...(fence ? [`~leasehold-fence:{${prefix}/*`] : [])];
+  const rights = [...keys, channelsOf(prefix), ...[...commands].map((command) => `+${command}`)];
   return line(prefix, user, rights);
+}
+
+/** All keys of a prefix. */
+export function keysOf(prefix: string): string {
+  return `~${prefix}:{*`;
+}
+
+/** What owners of a prefix are told by. */
+export function channelsOf(prefix: string): string {
+  return `&${prefix}:owner:*`;
 }
 
 function line(prefix: string, user: string, rights: readonly string[]): string {

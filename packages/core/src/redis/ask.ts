@@ -47,7 +47,8 @@ export class Budget {
   }
 }
 
-function failed(error: unknown): Reading<never> {
+/** Why there is no value. */
+export function failed(error: unknown): Reading<never> {
   if (isAuthFailure(error)) return unknown('not-permitted', messageOf(error));
   return unknown(isErrorReply(error) ? 'not-known' : 'unreachable', messageOf(error) || 'the connection failed');
 }

@@ -31,6 +31,8 @@ export interface OwnClient {
   ear(hear: (channel: string, message: string) => void): Ear;
   /** Who serves a key, as far as it is known here; undefined where a Cluster has nobody for it. */
   serving(key: string): Serving | undefined;
+  /** Each server that has data of its own: one, or the primaries of a Cluster. */
+  everyServing(): readonly Serving[];
 }
 
 /** The server that a key belongs to. */

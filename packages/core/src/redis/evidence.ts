@@ -20,7 +20,7 @@ import { ownerConnections } from './owner-connections.ts';
 const MAX_OTHERS = 32;
 
 /** So much of the time waits for the store's own connection, so that there is some left for a fresh one. */
-const OWN_PART = 0.5;
+export const OWN_PART = 0.5;
 
 export interface Inquiry {
   readonly connection: RedisConnection;
@@ -97,7 +97,12 @@ async function askMoved({ source, address, clock }: Inquiry, budget: Budget): Pr
 }
 
 /** The store's own connection is of no use: does the server say more to somebody new? No keys are read this way. */
-async function askAfresh(inquiry: Inquiry, budget: Budget, others: Others, reason: Reading<never>): Promise<Own> {
+export async function askAfresh(
+  inquiry: Inquiry,
+  budget: Budget,
+  others: Others,
+  reason: Reading<never>,
+): Promise<Own> {
   const { source, address, clock } = inquiry;
   const about = { shape: reason, connections: reason };
   if (!isNodeRedis(source)) for (const each of startupEndpoints(source)) others.start(each);
@@ -131,7 +136,7 @@ async function visited<T>(
   }
 }
 
-async function askSentinels({ source }: Inquiry, budget: Budget, others: Others): Promise<void> {
+export async function askSentinels({ source }: Inquiry, budget: Budget, others: Others): Promise<void> {
   if (isNodeRedis(source)) return;
   const sentinels = sentinelsOf(source);
   if (sentinels === undefined) return;
@@ -151,7 +156,7 @@ async function askSentinels({ source }: Inquiry, budget: Budget, others: Others)
 }
 
 /** The servers beside the store's own, each asked once by a connection of its own, and those that they name in turn. */
-class Others {
+export class Others {
   readonly #inquiry: Inquiry;
   readonly #budget: Budget;
   readonly #asked = new Map<string, ServerEvidence | undefined>();
@@ -197,7 +202,7 @@ class Others {
  * One server has many addresses, but one run id at a time; and behind one address there may be two servers, one after the
  * other. So the address counts only where the run id is not known. The first is kept.
  */
-function withoutDoubles(servers: readonly ServerEvidence[]): readonly ServerEvidence[] {
+export function withoutDoubles(servers: readonly ServerEvidence[]): readonly ServerEvidence[] {
   const seen = new Set<string>();
   return servers.filter(({ endpoint, runId }) => {
     const isDouble = seen.has(runId.known ? runId.value : endpoint);

@@ -135,8 +135,11 @@ export async function ioredisClient(
       redisOptions,
     });
     connectEarly(cluster);
-    const serving = (key: string): Serving | undefined => servingOf(cluster, key);
-    return owned(cluster, clusterSend(cluster), () => cluster.nodes('master'), overrides, serving);
+    const ways: Ways = {
+      serving: (key) => servingOf(cluster, cluster.slots?.[slotOf(key)]),
+      everyServing: () => everyServingOf(cluster),
+    };
+    return owned(cluster, clusterSend(cluster), () => cluster.nodes('master'), overrides, ways);
   }
   let client: IoredisRedis;
   if (isIoredis(source)) {
@@ -147,7 +150,7 @@ export async function ioredisClient(
   }
   const send = lean(client);
   const serving = (): Serving => ({ send, address: peerOf(client), others: [] });
-  return owned(client, send, () => [client], overrides, serving);
+  return owned(client, send, () => [client], overrides, { serving, everyServing: () => [serving()] });
 }
 
 /** What the user calls their connections, if they do. */
@@ -205,8 +208,11 @@ function nodeAt(cluster: IoredisCluster, address: string | undefined): IoredisRe
   return cluster.nodes('master').find((node) => addressOf(node) === address);
 }
 
-function servingOf(cluster: IoredisCluster, key: string): Serving | undefined {
-  const [owner, ...replicas] = cluster.slots?.[slotOf(key)] ?? [];
+type Ways = Pick<OwnClient, 'serving' | 'everyServing'>;
+
+/** Of a part of the slots: the address of the primary, and of its replicas. */
+function servingOf(cluster: IoredisCluster, addresses: readonly string[] | undefined): Serving | undefined {
+  const [owner, ...replicas] = addresses ?? [];
   const node = nodeAt(cluster, owner);
   if (owner === undefined || node === undefined) return undefined;
   const others = replicas.map((each) => {
@@ -221,6 +227,12 @@ function servingOf(cluster: IoredisCluster, key: string): Serving | undefined {
       return node.call(command, ...args);
     },
   };
+}
+
+function everyServingOf(cluster: IoredisCluster): readonly Serving[] {
+  const ranges = Object.values(cluster.slots ?? []).filter((each) => each !== undefined);
+  const byOwner = new Map(ranges.map((addresses) => [addresses[0] ?? '', addresses]));
+  return [...byOwner.values()].map((each) => servingOf(cluster, each)).filter((each) => each !== undefined);
 }
 
 /** Whom it is connected to; before that what it was told. */
@@ -250,10 +262,10 @@ function owned(
   send: Send,
   nodes: () => readonly IoredisRedis[],
   overrides: Readonly<Record<string, unknown>>,
-  serving: OwnClient['serving'],
+  ways: Ways,
 ): OwnClient {
   return {
-    serving,
+    ...ways,
     isCluster: client.isCluster === true,
     isOpen: () => client.status === 'connecting' || client.status === 'connect' || client.status === 'ready',
     on: (event, listener) => void client.on(event, listener),

@@ -185,6 +185,10 @@ class Own extends EventEmitter implements OwnClient {
     return { send: this.send, address: path ?? endpointText({ host, port }), others: [] };
   }
 
+  everyServing(): readonly Serving[] {
+    return [this.serving()];
+  }
+
   disconnect(reconnect = false): void {
     if (!reconnect) this.#isEnded = true;
     this.#gone();

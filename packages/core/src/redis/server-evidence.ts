@@ -21,7 +21,8 @@ const NO_REPLICATION = '0'.repeat(40);
 export function unreadable(endpoint: string, reason: Reading<never>): ServerEvidence {
   return {
     endpoint,
-    ...{ version: reason, role: reason, runId: reason, replicationId: reason, previousReplicationId: reason },
+    ...{ version: reason, mode: reason, role: reason, runId: reason },
+    ...{ replicationId: reason, previousReplicationId: reason, settings: reason },
     ...{ uptimeMs: reason, loading: reason, linkUp: reason, replicas: reason, evictionPolicy: reason },
     ...{ evictedKeys: reason, usedBytes: reason, maxBytes: reason, persistence: reason, minReplicas: reason },
     clockOffset: reason,
@@ -45,6 +46,7 @@ export async function askServer(endpoint: string, ask: Ask, clock: Clock): Promi
   const evidence: ServerEvidence = {
     endpoint,
     version: of(info, 'redis_version', () => versionOf(fields)),
+    mode: text(info, 'redis_mode'),
     role: roleOf(fields, role),
     runId: text(info, 'run_id'),
     replicationId: text(info, 'master_replid'),
@@ -65,6 +67,7 @@ export async function askServer(endpoint: string, ask: Ask, clock: Clock): Promi
       snapshots: valueOf(save ?? NOT_ASKED) ?? '',
       error: writeErrorOf(fields),
     })),
+    settings: save?.known === true ? known(true) : (save ?? NOT_ASKED),
     minReplicas: minReplicasOf(info, replicas ?? NOT_ASKED),
     clockOffset,
   };

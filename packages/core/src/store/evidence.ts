@@ -5,6 +5,8 @@ export interface ServerEvidence {
   /** `127.0.0.1:6379`, without credentials. */
   readonly endpoint: string;
   readonly version: Reading<string>;
+  /** `standalone`, `cluster` or `sentinel`, as the server names it. */
+  readonly mode: Reading<string>;
   readonly role: Reading<'master' | 'replica'>;
   /** New with each start of the process. */
   readonly runId: Reading<string>;
@@ -33,6 +35,8 @@ export interface ServerEvidence {
     /** What the last write of either kind failed with; empty if it did not. */
     readonly error: string;
   }>;
+  /** True where the server tells its settings, without which `fsync` and `snapshots` say nothing. */
+  readonly settings: Reading<true>;
   /** Writes need so many replicas in reach; 0 for none. */
   readonly minReplicas: Reading<number>;
   /** The server's clock minus this process's wall clock, ms, and half the round trip, which bounds its error. */

@@ -8,6 +8,7 @@ export function memoryEvidence(endpoint: string, server: MemoryServer, nowUs: nu
   return {
     endpoint,
     version: none,
+    mode: none,
     role: known('master'),
     runId: known(String(server.life)),
     replicationId: none,
@@ -21,6 +22,7 @@ export function memoryEvidence(endpoint: string, server: MemoryServer, nowUs: nu
     usedBytes: none,
     maxBytes: known(0),
     persistence: known({ appendOnly: false, fsync: '', snapshots: '', error: '' }),
+    settings: known(true),
     minReplicas: known(0),
     clockOffset: known({ offsetMs: nowUs / 1000 - server.wallMs(), errorMs: 0 }),
   };
