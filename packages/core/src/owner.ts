@@ -21,7 +21,7 @@ export interface OwnerVitals {
   readonly worstExtensionRatio: number;
   /** Extends that had no usable answer. */
   readonly failedExtensions: number;
-  /** Its wall clock minus the store's at the last measurement; null if never measured. */
+  /** Its wall clock minus the store's, as extensions tell of it; null if none did in the last ten minutes. */
   readonly clockOffsetMs: number | null;
   /** Of the store's server, as it was when last measured; empty if not known. */
   readonly serverRunId: string;

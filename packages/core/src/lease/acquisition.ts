@@ -284,7 +284,8 @@ export class Acquisition {
       stamp,
       dirty: this.#dirty,
       tick,
-      ownerJson: this.#ownerJson,
+      // Which of several requests the store has carried out is not known: the first extension says it again.
+      ownerJson: this.#dirty ? '' : this.#ownerJson,
     };
   }
 

@@ -259,10 +259,15 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     return this.#context.engine.vitals.now();
   }
 
-  /** The shortest safe ttl on what was measured so far, and what is wrong with that of this manager. */
+  /**
+   * The shortest safe ttl on what was measured so far, and what is wrong with that of this manager. `multiplier`: how many
+   * times the measured worst must fit, 1 to 100, default 2. Throws `ConfigError` for any other.
+   */
   adviseTiming(options: { readonly multiplier?: number } = {}): TimingAdvice {
     const { timing, timingOptions } = this.#context.settings;
-    return adviseTiming({ ...timingOptions, vitals: this.vitals(), ttlMs: timing.ttlMs, ...options });
+    const { refreshRatio, driftRate, safetyMarginMs } = timingOptions;
+    const own = { vitals: this.vitals(), ttlMs: timing.ttlMs, refreshRatio, driftRate, safetyMarginMs };
+    return adviseTiming({ ...own, ...options });
   }
 
   /** How many acquisitions wait. */

@@ -9,6 +9,11 @@ const MAX_PERIOD_MS = 250;
 /** Two readings of the clocks that are farther apart were torn apart by a pause. */
 const TORN_MS = 5;
 
+/** How often it beats with leases of this ttl, milliseconds: a pause is measured too short by at most that. */
+export function beatMs(ttlMs: number): number {
+  return clamp(ttlMs / BEATS_PER_TTL, MIN_PERIOD_MS, MAX_PERIOD_MS);
+}
+
 /** What happened between two beats, in milliseconds. */
 export interface Beat {
   /** How long the event loop stood still, too short by at most a period. */
@@ -45,7 +50,7 @@ export class Pulse {
 
   /** Begins, unless it beats already. The shortest ttl sets the period. */
   start(ttlMs: number): void {
-    const periodMs = clamp(ttlMs / BEATS_PER_TTL, MIN_PERIOD_MS, MAX_PERIOD_MS);
+    const periodMs = beatMs(ttlMs);
     if (periodMs < this.#periodMs) this.#periodMs = periodMs;
     if (this.#timer !== undefined) return;
     this.#last = this.#read();
@@ -58,13 +63,21 @@ export class Pulse {
     this.#periodMs = Infinity;
   }
 
+  /** What it measures is that exact. */
   get periodMs(): number {
-    return this.#periodMs;
+    return Math.min(this.#periodMs, MAX_PERIOD_MS);
   }
 
   /** How long the event loop has stood still since the beginning, in all; now included, if the beat is overdue. */
   pausedMs(): number {
     return this.#timer === undefined ? this.#pausedMs : this.#pausedMs + this.#lateMs(this.#clock.monotonicMs());
+  }
+
+  /** Beats now if it should have by more than a period: after a pause others may come first, and want to know of it. */
+  catchUp(): void {
+    if (this.#timer === undefined || this.#lateMs(this.#clock.monotonicMs()) < this.#periodMs) return;
+    this.#timer.clear();
+    this.#beat();
   }
 
   #lateMs(nowMs: number): number {
@@ -77,6 +90,7 @@ export class Pulse {
   }
 
   #beat(): void {
+    this.#timer = undefined;
     const before = this.#last;
     const now = this.#read();
     this.#last = now;

@@ -2,13 +2,19 @@
  * How short a lease may be on what was measured. Pure.
  *
  * Whatever delays the next confirmation must fit between the instant at which it is due and the end of the trust window
- * (see `term.ts`): `window − refresh ≥ multiplier × (pause + round trip + clock step)`. That the duration of a lease has to
- * outlast pauses and message delays is Gray and Cheriton's (Leases, 1989, §3); that the measured worst is not the worst
- * there is, and needs a factor, is the practice of failure detectors (Hayashibara et al., The φ accrual failure detector,
- * 2004). Half an hour of measuring does not show a night's worst collection of garbage.
+ * (see `term.ts`): `window − refresh ≥ multiplier × (pause + beat + round trip + clock step)`, the beat being that by which
+ * a pause may be measured too short. That the duration of a lease has to outlast pauses and message delays is Gray and
+ * Cheriton's (Leases, 1989, §3); that the measured worst is not the worst there is, and needs a factor, is the practice of
+ * failure detectors (Hayashibara et al., The φ accrual failure detector, 2004). Half an hour of measuring does not show a
+ * night's worst collection of garbage.
  */
 
-import type { OwnerVitals } from '../owner.ts';
+import { z } from 'zod';
+
+import { parseOptions } from '../options.ts';
+import { vitalsOf, type OwnerVitals } from '../owner.ts';
+import { timingSchema } from '../timing-options.ts';
+import { beatMs } from './pulse.ts';
 import { marginOf, trustedMs, type TimingOptions } from './term.ts';
 
 export interface TimingAdviceRequest extends Partial<Omit<TimingOptions, 'callTimeoutMs'>> {
@@ -16,11 +22,13 @@ export interface TimingAdviceRequest extends Partial<Omit<TimingOptions, 'callTi
   readonly vitals: OwnerVitals | readonly OwnerVitals[];
   /** As configured, milliseconds. */
   readonly ttlMs: number;
-  /** How many times the measured worst must fit. At least 1. Default 2. */
+  /** How many times the measured worst must fit, 1 to 100. Default 2. */
   readonly multiplier?: number | undefined;
 }
 
 export interface TimingAdvice {
+  /** As configured, milliseconds. */
+  readonly ttlMs: number;
   /** The shortest ttl that is safe by these figures, milliseconds, rounded up to a tenth of a second; at least 1 s. */
   readonly shortestTtlMs: number;
   /** How it comes about: one sentence with the figures. */
@@ -39,23 +47,47 @@ const ROUND_MS = 100;
 const LONGEST_COUNTED_MS = 60_000;
 /** Half of what a tick may lie ahead of the store's clock by default. */
 const LARGE_OFFSET_MS = 1000;
+const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** Throws nothing; figures that are missing count as 0. `refreshRatio` 3, `driftRate` 0.01 and the margin are the defaults of a manager. */
+const vitalsSchema = z.custom<OwnerVitals>((value) => vitalsOf(value) !== undefined, 'must be the vitals of an owner');
+
+const requestSchema = z.strictObject({
+  vitals: z.union([vitalsSchema, z.array(vitalsSchema)], 'must be the vitals of an owner, or a list of those'),
+  ttlMs: z.number('must be a number').min(100, 'must be at least 100').max(DAY_MS, 'must be at most 24 h'),
+  refreshRatio: timingSchema.shape.refreshRatio,
+  driftRate: timingSchema.shape.driftRate,
+  safetyMarginMs: z
+    .number('must be a number')
+    .min(10, 'must be at least 10')
+    .max(DAY_MS, 'must be at most 24 h')
+    .optional(),
+  multiplier: z
+    .number('must be a number')
+    .min(1, 'must be at least 1, or not even the measured worst fits')
+    .max(100, 'must be at most 100')
+    .default(2),
+});
+
+/**
+ * Without vitals all figures count as 0. `refreshRatio` 3, `driftRate` 0.01 and the margin are the defaults of a manager.
+ * Throws `ConfigError` for what a manager would not take, either, and for a multiplier that is none.
+ */
 export function adviseTiming(request: TimingAdviceRequest): TimingAdvice {
-  const { ttlMs, refreshRatio = 3, driftRate = 0.01, safetyMarginMs, multiplier = 2 } = request;
-  const worst = worstOf(Array.isArray(request.vitals) ? request.vitals : [request.vitals]);
+  const { vitals, ttlMs, refreshRatio, driftRate, safetyMarginMs, multiplier } = parseOptions(requestSchema, request);
+  const worst = worstOf(Array.isArray(vitals) ? vitals : [vitals]);
+  const shortMs = beatMs(ttlMs);
   const counted = (ms: number): number => Math.min(ms, LONGEST_COUNTED_MS);
-  const delayMs = counted(worst.pauseMs) + counted(worst.roundTripMs) + counted(worst.stepMs);
-  const neededMs = Math.max(1, multiplier) * delayMs;
+  const delayMs = counted(worst.pauseMs + shortMs) + counted(worst.roundTripMs) + counted(worst.stepMs);
+  const neededMs = multiplier * delayMs;
   const spareMs = (ttl: number): number =>
     trustedMs(ttl, { driftRate, marginMs: marginOf(ttl, safetyMarginMs) }) - ttl / refreshRatio;
   const shortestTtlMs = shortest((ttl) => spareMs(ttl) >= neededMs);
 
   const why =
-    `${Math.max(1, multiplier)} × (longest pause ${ms(worst.pauseMs)} + longest round trip ${ms(worst.roundTripMs)} + ` +
+    `${round(multiplier)} × (longest pause ${ms(worst.pauseMs)} + ${ms(shortMs)} by which it may be measured short + longest round trip ${ms(worst.roundTripMs)} + ` +
     `largest clock step ${ms(worst.stepMs)}) must fit between an extension that is due and the end of trust: ` +
     `${ms(spareMs(shortestTtlMs))} with a ttl of ${ms(shortestTtlMs)}, ${ms(spareMs(ttlMs))} with ${ms(ttlMs)}`;
-  return { shortestTtlMs, why, warnings: warningsOn() };
+  return { ttlMs, shortestTtlMs, why, warnings: warningsOn() };
 
   function warningsOn(): string[] {
     const warnings: string[] = [];

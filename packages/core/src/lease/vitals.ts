@@ -2,10 +2,10 @@ import type { Clock } from '../clock.ts';
 import type { OwnerVitals } from '../owner.ts';
 import type { LeaseStore } from '../store/store.ts';
 import { Pulse, type Beat } from './pulse.ts';
-import type { OwnerClock, Stamp } from './term.ts';
+import { CLOCKS_DISAGREE_MS, type OwnerClock, type Stamp } from './term.ts';
 
-/** Written again after so long, whatever was measured. */
-const REWRITE_MS = 60_000;
+/** Written again after so long, whatever was measured: what is written goes to replicas and into the append-only file, too. */
+const REWRITE_MS = 600_000;
 
 /** A worst that is larger by this part, and by more than a beat, is worth writing before: a write costs a third of an extend. */
 const GROWTH = 0.25;
@@ -16,6 +16,8 @@ const OFFSET_CHANGE_MS = 100;
 const MAX_OFFSET_ERROR_MS = 250;
 /** A better offset is kept for so long. */
 const OFFSET_AGE_MS = 60_000;
+/** One that is older is not told any more: the clock may have been set since, and nobody watched. */
+const OFFSET_LASTS_MS = 600_000;
 
 type Measured = { -readonly [Name in keyof OwnerVitals]: OwnerVitals[Name] };
 
@@ -70,15 +72,22 @@ export class Vitals {
   }
 
   now(): OwnerVitals {
+    this.#pulse.catchUp();
     const serverRunId = this.#store.server?.runId ?? '';
-    return { ...this.#worst, serverRunId, measuredAt: new Date(this.#clock.wallMs()).toISOString() };
+    return {
+      ...this.#worst,
+      clockOffsetMs: this.#offsetNow(),
+      serverRunId,
+      measuredAt: new Date(this.#clock.wallMs()).toISOString(),
+    };
   }
 
   /**
-   * What records are to say, and its number: a new one when it has changed noticeably, or is older than a minute. So that
-   * each lease is written to seldom, and all of them with the same text.
+   * What records are to say, and its number: a new one when it has changed noticeably, or is older than ten minutes. So
+   * that each lease is written to seldom, and all of them with the same text.
    */
   edition(): { readonly number: number; readonly vitals: OwnerVitals } {
+    this.#pulse.catchUp();
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#editionAtMs >= REWRITE_MS || this.#isNews()) {
       this.#edition = this.now();
@@ -100,7 +109,11 @@ export class Vitals {
     // What this process slept through is a pause, and counts as such.
     const awakeMs = Math.max(0, tripMs - (this.#pulse.pausedMs() - sending.pausedMs));
     if (awakeMs > this.#worst.worstRoundTripMs) this.#worst.worstRoundTripMs = awakeMs;
-    if (storeUs !== undefined) this.#offset(sending.wallMs + tripMs / 2 - storeUs / 1000, tripMs / 2, nowMs);
+    // Not if the wall clock was set meanwhile: it would be an offset that there is no more.
+    const isWhole = Math.abs(this.#clock.wallMs() - sending.wallMs - tripMs) < CLOCKS_DISAGREE_MS;
+    if (storeUs !== undefined && isWhole) {
+      this.#offset(sending.wallMs + tripMs / 2 - storeUs / 1000, tripMs / 2, nowMs);
+    }
   }
 
   /** A lease was confirmed after so long, as a part of its ttl. */
@@ -110,6 +123,10 @@ export class Vitals {
 
   failed(): void {
     this.#worst.failedExtensions++;
+  }
+
+  #offsetNow(): number | null {
+    return this.#clock.monotonicMs() - this.#offsetAtMs < OFFSET_LASTS_MS ? this.#worst.clockOffsetMs : null;
   }
 
   #offset(offsetMs: number, errorMs: number, nowMs: number): void {
@@ -137,7 +154,7 @@ export class Vitals {
     const now = this.#worst;
     const before = this.#edition;
     const beatMs = this.#pulse.periodMs;
-    const offsetMs = now.clockOffsetMs;
+    const offsetMs = this.#offsetNow();
     return (
       hasGrown(before.worstPauseMs, now.worstPauseMs, beatMs) ||
       hasGrown(before.worstClockStepMs, now.worstClockStepMs, beatMs) ||
@@ -145,9 +162,9 @@ export class Vitals {
       hasGrown(before.worstRoundTripMs, now.worstRoundTripMs, beatMs) ||
       now.worstExtensionRatio > before.worstExtensionRatio + GROWTH_OF_RATIO ||
       now.failedExtensions > before.failedExtensions * (1 + GROWTH) ||
-      (before.clockOffsetMs === null
-        ? offsetMs !== null
-        : Math.abs((offsetMs ?? 0) - before.clockOffsetMs) >= OFFSET_CHANGE_MS) ||
+      (before.clockOffsetMs === null || offsetMs === null
+        ? before.clockOffsetMs !== offsetMs
+        : Math.abs(offsetMs - before.clockOffsetMs) >= OFFSET_CHANGE_MS) ||
       (this.#store.server?.runId ?? '') !== before.serverRunId
     );
   }

@@ -1,9 +1,9 @@
-import { LeaseManager, MemoryLeaseStore, type OwnerVitals } from '@leasehold/core';
+import { ConfigError, LeaseManager, MemoryLeaseStore, type OwnerVitals } from '@leasehold/core';
 import { ManualClock } from '@leasehold/core/testing';
 import { describe, expect, test } from 'vitest';
 
 import { timingOf } from '../../src/lease/term.ts';
-import { adviseTiming } from '../../src/lease/timing-advice.ts';
+import { adviseTiming, type TimingAdviceRequest } from '../../src/lease/timing-advice.ts';
 
 function measured(figures: Partial<OwnerVitals> = {}): OwnerVitals {
   return {
@@ -15,16 +15,16 @@ function measured(figures: Partial<OwnerVitals> = {}): OwnerVitals {
 }
 
 describe('the shortest safe ttl', () => {
-  // (2 × delay + margin) ÷ (1 − 0.01 − 1/3), margin clamp(ttl / 20, 20, 500), rounded up to 100 ms, at least 1 s.
+  // (2 × (delay + 250) + margin) ÷ (1 − 0.01 − 1/3), margin clamp(ttl / 20, 20, 500), rounded up to 100 ms, at least 1 s.
   test.each([
     { what: 'nothing worth speaking of', figures: {}, shortestTtlMs: 1000 },
-    { what: 'a pause of 100 ms', figures: { worstPauseMs: 100 }, shortestTtlMs: 1000 },
-    { what: 'a pause of 1 s', figures: { worstPauseMs: 1000 }, shortestTtlMs: 3300 },
-    { what: 'a pause of 10 s', figures: { worstPauseMs: 10_000 }, shortestTtlMs: 31_300 },
+    { what: 'a pause of 100 ms', figures: { worstPauseMs: 100 }, shortestTtlMs: 1200 },
+    { what: 'a pause of 1 s', figures: { worstPauseMs: 1000 }, shortestTtlMs: 4200 },
+    { what: 'a pause of 10 s', figures: { worstPauseMs: 10_000 }, shortestTtlMs: 32_000 },
     {
       what: 'pause, round trip and step',
       figures: { worstPauseMs: 500, worstRoundTripMs: 300, worstClockStepMs: 200 },
-      shortestTtlMs: 3300,
+      shortestTtlMs: 4200,
     },
     { what: 'a minute and more', figures: { worstPauseMs: 60_000 }, shortestTtlMs: 183_600 },
     { what: 'as much as an hour', figures: { worstPauseMs: 3_600_000 }, shortestTtlMs: 183_600 },
@@ -35,13 +35,12 @@ describe('the shortest safe ttl', () => {
   });
 
   test.each([
-    { options: { multiplier: 1 }, shortestTtlMs: 1700 },
-    { options: { multiplier: 3 }, shortestTtlMs: 5000 },
-    { options: { multiplier: 0 }, shortestTtlMs: 1700 },
-    { options: { refreshRatio: 5 }, shortestTtlMs: 2800 },
-    { options: { refreshRatio: 2 }, shortestTtlMs: 4600 },
-    { options: { safetyMarginMs: 2000 }, shortestTtlMs: 6100 },
-    { options: { driftRate: 0.2 }, shortestTtlMs: 4800 },
+    { options: { multiplier: 1 }, shortestTtlMs: 2100 },
+    { options: { multiplier: 3 }, shortestTtlMs: 6200 },
+    { options: { refreshRatio: 5 }, shortestTtlMs: 3400 },
+    { options: { refreshRatio: 2 }, shortestTtlMs: 5700 },
+    { options: { safetyMarginMs: 2000 }, shortestTtlMs: 6900 },
+    { options: { driftRate: 0.2 }, shortestTtlMs: 6000 },
   ])('of a pause of 1 s with $options', ({ options, shortestTtlMs }) => {
     const advice = adviseTiming({ vitals: measured({ worstPauseMs: 1000 }), ttlMs: 30_000, ...options });
     expect(advice.shortestTtlMs).toBe(shortestTtlMs);
@@ -59,8 +58,9 @@ describe('the shortest safe ttl', () => {
             });
             return timing.windowMs - timing.refreshMs;
           };
-          expect(spare(shortestTtlMs)).toBeGreaterThanOrEqual(2 * worstPauseMs);
-          if (shortestTtlMs > 1000) expect(spare(shortestTtlMs - 100)).toBeLessThan(2 * worstPauseMs);
+          const longestMs = worstPauseMs + 250;
+          expect(spare(shortestTtlMs)).toBeGreaterThanOrEqual(2 * longestMs);
+          expect(spare(shortestTtlMs - 100)).toBeLessThan(2 * longestMs);
         }
       }
     }
@@ -69,7 +69,7 @@ describe('the shortest safe ttl', () => {
   test('counts the worst of each figure, whichever process measured it', () => {
     const vitals = [measured({ worstPauseMs: 700 }), measured({ worstRoundTripMs: 300, clockOffsetMs: -4000 })];
     const advice = adviseTiming({ vitals, ttlMs: 30_000 });
-    expect(advice.shortestTtlMs).toBe(3300);
+    expect(advice.shortestTtlMs).toBe(4200);
     expect(advice.warnings).toEqual([expect.stringContaining('4 s apart')]);
     expect(adviseTiming({ vitals: [], ttlMs: 30_000 })).toMatchObject({ shortestTtlMs: 1000, warnings: [] });
   });
@@ -78,7 +78,7 @@ describe('the shortest safe ttl', () => {
 describe('warnings', () => {
   test.each([
     { figures: {}, options: {}, warns: [] },
-    { figures: { worstPauseMs: 10_000 }, options: {}, warns: [/^ttl is 30 s, shorter than .* 31.3 s: raise it/] },
+    { figures: { worstPauseMs: 10_000 }, options: {}, warns: [/^ttl is 30 s, shorter than .* 32 s: raise it/] },
     {
       figures: {},
       options: { refreshRatio: 2.5 },
@@ -97,7 +97,9 @@ describe('warnings', () => {
 
   test('the figures are told', () => {
     const { why } = adviseTiming({ vitals: measured({ worstPauseMs: 1000, worstRoundTripMs: 12.3 }), ttlMs: 30_000 });
-    expect(why).toContain('2 × (longest pause 1 s + longest round trip 12 ms + largest clock step 0 ms)');
+    expect(why).toContain(
+      '2 × (longest pause 1 s + 250 ms by which it may be measured short + longest round trip 12 ms + largest clock step 0 ms)',
+    );
     expect(why).toContain('19.2 s with 30 s');
   });
 });
@@ -112,8 +114,25 @@ test('a manager advises on its own timing, by what it has measured', async () =>
   clock.block(1575);
   await clock.advanceAsync(100);
   expect(manager.adviseTiming()).toMatchObject({
-    shortestTtlMs: 5000,
+    ttlMs: 3000,
+    shortestTtlMs: 5200,
     warnings: [expect.stringContaining('ttl is 3 s')],
   });
-  expect(manager.adviseTiming({ multiplier: 1 })).toMatchObject({ shortestTtlMs: 2500, warnings: [] });
+  expect(manager.adviseTiming({ multiplier: 1 })).toMatchObject({ shortestTtlMs: 2600, warnings: [] });
+});
+
+test.each([
+  [{ multiplier: 0.5 }, /multiplier: is 0.5: must be at least 1/],
+  [{ multiplier: Number.NaN }, /multiplier: is NaN/],
+  [{ multiplier: Infinity }, /multiplier: is Infinity/],
+  [{ refreshRatio: 1 }, /refreshRatio: is 1: must be at least 2/],
+  [{ driftRate: 0.5 }, /driftRate: is 0.5/],
+  [{ safetyMarginMs: 1 }, /safetyMarginMs: is 1/],
+  [{ ttlMs: 50 }, /ttlMs: is 50/],
+  [{ vitals: { worstPauseMs: 5 } }, /vitals: is .*must be the vitals of an owner/],
+  [{ factor: 3 }, /factor: is not an option here/],
+])('what cannot be computed with is refused: %o', (wrong, message) => {
+  const request = { vitals: measured(), ttlMs: 30_000, ...wrong } as TimingAdviceRequest;
+  expect(() => adviseTiming(request)).toThrow(ConfigError);
+  expect(() => adviseTiming(request)).toThrow(message);
 });
