@@ -5,6 +5,9 @@ import type { Command } from 'commander';
 import { CliError, EXIT } from '../exit.ts';
 import { outputOf, type Session } from './session.ts';
 
+/** An ES module whatever the package.json of the folder says. */
+const JOB_FILE = 'jobs/hello.mjs';
+
 const CONFIG = `# yaml-language-server: $schema=./node_modules/leasehold/schema.json
 version: 1
 store:
@@ -13,7 +16,7 @@ jobs:
   hello:
     cron: '* * * * *' # each minute, in one of the processes that run this file
     timezone: UTC
-    handler: ./jobs/hello.js
+    handler: ./${JOB_FILE}
 `;
 
 const JOB = `/**
@@ -29,7 +32,7 @@ export default async function hello({ run, lease, log }) {
 
 const OTHER_FOLDER = 'leasehold init <another folder>';
 
-const FILES: Readonly<Record<string, string>> = { 'leasehold.yaml': CONFIG, 'jobs/hello.js': JOB };
+const FILES: Readonly<Record<string, string>> = { 'leasehold.yaml': CONFIG, [JOB_FILE]: JOB };
 
 export function addInit(program: Command, session: Session): Command {
   return program

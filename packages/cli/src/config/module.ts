@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 
 import { EXIT } from '../exit.ts';
+import { faultOfKind } from './module-kind.ts';
 import { formatProblems, shorten, type Path, type Problem } from './problem.ts';
 import { kindOfValue } from './show.ts';
 import { FORBIDDEN_KEYS, MAX_DEPTH, MAX_VALUES, type Raw, type Source } from './source.ts';
@@ -94,6 +95,8 @@ export function faultOf(error: unknown, file: string): readonly [message: string
   if (code === 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX') {
     return ['has TypeScript that is more than types', 'start Node with a loader: NODE_OPTIONS="--import tsx"'];
   }
+  const kind = faultOfKind(error, file);
+  if (kind !== undefined) return kind;
   const [line = ''] = message.split('\n');
   return [`cannot be imported: ${shorten(line)}`];
 }

@@ -16,7 +16,7 @@ test('what init writes is valid, and has next ticks', async () => {
   const init = await call(['init', folder]);
   expect(init).toMatchObject({
     code: 0,
-    stdout: `${join(folder, 'leasehold.yaml')}\n${join(folder, 'jobs/hello.js')}\n`,
+    stdout: `${join(folder, 'leasehold.yaml')}\n${join(folder, 'jobs/hello.mjs')}\n`,
   });
   const file = join(folder, 'leasehold.yaml');
   const { code, stdout, stderr } = await call(['validate', file, '--next', '2']);
@@ -26,7 +26,7 @@ test('what init writes is valid, and has next ticks', async () => {
   expect(ticks.map((line) => line.replace(/\d{4}-.*$/, ''))).toEqual(Array(2).fill('hello\t* * * * *\tUTC\t'));
 });
 
-test.each(['leasehold.yaml', 'jobs/hello.js'])(
+test.each(['leasehold.yaml', 'jobs/hello.mjs'])(
   'init overwrites no %s, and then writes nothing at all',
   async (mine) => {
     await mkdir(join(folder, 'jobs'));
@@ -51,7 +51,7 @@ test('init and schema have a JSON form', async () => {
   const init = await call(['init', folder, '--json', '-q']);
   expect(JSON.parse(init.stdout)).toEqual({
     schema: 'leasehold/files/v1',
-    files: [join(folder, 'leasehold.yaml'), join(folder, 'jobs/hello.js')],
+    files: [join(folder, 'leasehold.yaml'), join(folder, 'jobs/hello.mjs')],
   });
   expect((await call(['schema', '--json'])).stdout).toBe((await call(['schema'])).stdout);
 });
@@ -127,7 +127,7 @@ test('validate prints every problem with its place, and ends with 2', async () =
 test('validate says that a handler does not exist, and tells warnings of a config that can run', async () => {
   await call(['init', folder]);
   const file = join(folder, 'leasehold.yaml');
-  await rm(join(folder, 'jobs/hello.js'));
+  await rm(join(folder, 'jobs/hello.mjs'));
   expect(await call(['validate', file])).toMatchObject({
     code: 2,
     stdout: expect.stringContaining(`error: ${file}:9:`),

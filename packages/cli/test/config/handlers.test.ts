@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module';
 import { expect, test, vi } from 'vitest';
 
 import { faultOf } from '../../src/config/module.ts';
@@ -99,3 +100,48 @@ test('Node that does not read TypeScript is told of, with what to do', () => {
   expect(faultOf(enums, '/a/b.ts')[0]).toBe('has TypeScript that is more than types');
   expect(faultOf('no error', '/a/b.js')).toEqual(['cannot be imported: threw a string']);
 });
+
+test.each([
+  ['export default () => 1;', 'a.js', 'a.mjs'],
+  ["import { readFileSync } from 'node:fs';\nexport { readFileSync };", 'b.js', 'b.mjs'],
+  ['module.exports = import.meta.url;', 'c.js', 'c.mjs'],
+])('an ES module in a folder that npm init made is told of, with what to do: %s', async (text, name, better) => {
+  await using folder = await folderOf({ [name]: text, 'package.json': '{ "type": "commonjs" }' });
+  const file = folder.file(name);
+  const fault = faultOf(nodeErrorOf(file), file);
+  expect(fault).toEqual([
+    `is written as an ES module, and ${folder.file('package.json')} says that .js files are CommonJS`,
+    `write "type": "module" there, or name the file ${better}`,
+  ]);
+  // Another file of that kind, which the handler imports.
+  const [message] = faultOf(nodeErrorOf(file), folder.file('main.mjs'));
+  expect(message).toBe(`imports ${file}, which ${fault[0]}`);
+});
+
+test('an ES module that is named as CommonJS is told of, and a slip in a module is not taken for that', async () => {
+  await using folder = await folderOf({
+    'a.cjs': 'export default () => 1;',
+    'b.js': 'const x = ;',
+    'package.json': '{}',
+  });
+  expect(faultOf(nodeErrorOf(folder.file('a.cjs')), folder.file('a.cjs'))).toEqual([
+    'is written as an ES module, and .cjs is for CommonJS',
+    'name it a.mjs',
+  ]);
+  expect(faultOf(nodeErrorOf(folder.file('b.js')), folder.file('b.js'))).toEqual([
+    "cannot be imported: Unexpected token ';'",
+  ]);
+  expect(faultOf(new SyntaxError("Unexpected token 'export'"), folder.file('b.js'))).toEqual([
+    "cannot be imported: Unexpected token 'export'",
+  ]);
+});
+
+/** What Node itself says of a file; `import()` in a test is not Node's. */
+function nodeErrorOf(file: string): unknown {
+  try {
+    createRequire(import.meta.url)(file);
+  } catch (error) {
+    return error;
+  }
+  throw new Error(`${file} can be read`);
+}
