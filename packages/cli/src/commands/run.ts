@@ -27,7 +27,7 @@ export function addRun(program: Command, session: Session): Command {
     .command('run')
     .summary('run the jobs of a config file, until SIGTERM or SIGINT')
     .description(
-      'Runs the jobs of a config file in this process. SIGTERM and SIGINT end it: no more work is taken, runs have the grace of the config (shutdown.grace), then they are aborted and have 5 s more. A second signal ends it at once. It ends with 0, or with 1 if runs were left behind, by shutdown.exitOnAbandon, and after an error that nobody caught; with 143 or 130 after a second signal. Logs are lines of JSON on the standard output.',
+      'Runs the jobs of a config file in this process. SIGTERM and SIGINT end it: no more work is taken, runs have the grace of the config (shutdown.grace), then they are aborted and have 5 s more. A second signal ends it at once. It ends with 0, or with 1 if runs were left behind, by shutdown.exitOnAbandon, and after an error that nobody caught; with 143 or 130 after a second signal. Logs are lines of JSON on the standard output. In a service or in the background start node_modules/.bin/leasehold itself: npx is for the terminal, it passes no SIGTERM on and leaves the jobs running.',
     )
     .argument('[file]', 'the config (leasehold.yaml and the like in this folder)')
     .addOption(new Option('--only <jobs>', 'these jobs alone, separated by commas').argParser(namesFlag))

@@ -31,6 +31,9 @@ functions of the library, \`installSchema\`, \`leasehold.protect\` and \`leaseho
 `;
 
 const RUN = `
+In a service, a container or in the background: \`node_modules/.bin/leasehold run\`, which gets the signals itself. \`npx
+leasehold run\` is for a terminal, where Ctrl-C reaches all processes; a SIGTERM ends npx alone, and the jobs go on without it.
+
 Its work does not depend on who reads its log: after \`leasehold run | head\` the jobs go on, with their log lost, until
 SIGTERM or SIGINT. So that no line is lost, write the log to a file or to what collects logs.
 `;
@@ -42,6 +45,8 @@ then, as far as the resource's log (64 events) reaches. It ends with 130 at Ctrl
 `;
 
 const EXEC = `
+Start it as \`node_modules/.bin/leasehold exec\` where something else than a terminal ends it: npx passes no SIGTERM on.
+
 The command runs in a process group of its own, with the standard streams of \`leasehold\`. SIGINT, SIGTERM, SIGHUP, SIGQUIT
 and SIGUSR2 are forwarded to the group, once each; \`leasehold\` then waits for the command, which may take its time: its
 lease is extended meanwhile. It cannot be suspended with Ctrl-Z, because a process that is stopped extends no lease.
