@@ -1,7 +1,9 @@
 import { createInterface } from 'node:readline';
+import type { Command } from 'commander';
 import { CliError, EXIT } from '../exit.ts';
 import { escapeText } from '../output/escape.ts';
 import type { Io } from '../output/io.ts';
+import { typedLine } from './typed.ts';
 
 /** Whether somebody sits there who can type a name. */
 function hasReader(io: Io): boolean {
@@ -9,9 +11,13 @@ function hasReader(io: Io): boolean {
 }
 
 /** Without `--yes` somebody must be there to be asked. Throws `CliError`, exit 2, before anything is done. */
-export function checkConfirmable(io: Io, isConfirmed: boolean, command: string): void {
+export function checkConfirmable(io: Io, isConfirmed: boolean, command: Command): void {
   if (isConfirmed || hasReader(io)) return;
-  throw new CliError(EXIT.usage, 'nobody is there to be asked (no terminal): this needs --yes', `${command} --yes`);
+  throw new CliError(
+    EXIT.usage,
+    'nobody is there to be asked (no terminal): this needs --yes',
+    typedLine(command, '--yes'),
+  );
 }
 
 /**

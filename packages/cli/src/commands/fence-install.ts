@@ -28,7 +28,7 @@ export function addFenceInstall(fence: Command, session: Session): Command {
     )
     .option('--yes', 'do not ask; needed where there is no terminal');
   return withDatabaseFlags(command).action(async ({ yes }: { readonly yes?: boolean }, its: Command) => {
-    checkConfirmable(session.io, yes === true, 'leasehold fence install');
+    checkConfirmable(session.io, yes === true, its);
     await withDatabase(session, its, async ({ pool, schema, address, name }, output) => {
       const { installSchema, schemaStatus } = await import('@leasehold/core/postgres');
       const tell = (outcome: 'installed' | 'updated' | 'unchanged', version: number, text: string): void => {

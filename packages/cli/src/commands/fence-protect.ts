@@ -38,7 +38,7 @@ export function addFenceProtect(fence: Command, session: Session): Command {
           `leasehold fence protect accounts "'shop/account:' || NEW.id"`,
         );
       }
-      checkConfirmable(session.io, yes, 'leasehold fence protect <table> …');
+      checkConfirmable(session.io, yes, its);
       await withDatabase(session, its, async (database, output) => {
         const { pool, schema, address, name } = database;
         const { schemaStatus } = await import('@leasehold/core/postgres');

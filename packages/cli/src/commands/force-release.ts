@@ -33,7 +33,7 @@ export function addForceRelease(program: Command, session: Session): Command {
     )
     .option('--yes', 'do not ask; needed where there is no terminal')
     .action(async (resource: string, flags: ForceReleaseFlags, command: Command) => {
-      checkConfirmable(session.io, flags.yes === true, 'leasehold force-release <resource> …');
+      checkConfirmable(session.io, flags.yes === true, command);
       await withLeases(session, command, (connected) =>
         withFences(command, session.io, (fences) => release(session, connected, resource, fences, flags)),
       );

@@ -7,6 +7,7 @@ import type { Io } from '../output/io.ts';
 import { configHere, readConfig } from './config-file.ts';
 import { databaseAddress } from './fence-database.ts';
 import type { CommonFlags } from './flags.ts';
+import { typedLine } from './typed.ts';
 
 /** Which fence: exactly one of the first three. */
 export interface FenceFlags {
@@ -84,7 +85,7 @@ async function ofConfig(name: string, command: Command, io: Io): Promise<Named> 
     throw new CliError(
       EXIT.usage,
       `--fence ${name} is the name of a fence of a config, and no config is asked`,
-      `leasehold seal <resource> --fence ${name} --config leasehold.yaml …`,
+      typedLine(command, '--config leasehold.yaml'),
     );
   }
   const { config } = await readConfig(file, io.env);

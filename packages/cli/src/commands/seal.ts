@@ -51,7 +51,7 @@ export function addSeal(program: Command, session: Session): Command {
     .action(async (resource: string, flags: SealFlags, command: Command) => {
       checkOneFence(flags);
       if (flags.reason.trim() === '') throw new CliError(EXIT.usage, '--reason is empty: say why, such as a ticket');
-      checkConfirmable(session.io, flags.yes === true, 'leasehold seal <resource> …');
+      checkConfirmable(session.io, flags.yes === true, command);
       await withLeases(session, command, (connected) =>
         withFence(flags, command, session.io, (named) => seal(session, connected, named, resource, flags)),
       );

@@ -4,6 +4,7 @@ import { Option, type Command } from 'commander';
 import { describeTarget } from '../connection.ts';
 import { CliError, EXIT, exitOfSignal } from '../exit.ts';
 import type { Output } from '../output/output.ts';
+import { quoteWord } from '../output/quote.ts';
 import { formatDuration } from '../output/time.ts';
 import { checkConfirmable, confirmByName } from './confirm.ts';
 import { durationFlag } from './flags.ts';
@@ -40,7 +41,7 @@ export function addStop(program: Command, session: Session): Command {
     .option('--yes', 'do not ask; needed where there is no terminal')
     .action(async (resource: string, flags: StopFlags, command: Command) => {
       const { io } = session;
-      checkConfirmable(io, flags.yes === true, 'leasehold stop <resource>');
+      checkConfirmable(io, flags.yes === true, command);
       await withLeases(session, command, async ({ leases, target, output }) => {
         const info = await leases.inspect(resource);
         if (info === null) throw noRecord(resource, target.prefix);
@@ -61,7 +62,7 @@ function checkStoppable(info: LeaseInfo, leaseId: string | undefined): void {
     throw new CliError(
       EXIT.no,
       `the lease of ${info.resource} has run out already: its run may go on, but there is no lease to give back`,
-      `leasehold show <resource>, and look for ${info.owner}`,
+      `leasehold show ${quoteWord(info.resource)}, and look for ${info.owner}`,
     );
   }
   if (leaseId !== undefined && leaseId !== info.leaseId) {
