@@ -60,6 +60,7 @@ class LeaseMetrics {
     this.#classes = new Classes(resourceLabel);
     this.#listeners = this.#makeListeners();
     this.#makeGauges();
+    this.#makeVitals();
     for (const [event, listener] of Object.entries(this.#listeners)) {
       manager.on(event as keyof ManagerEvents, listener);
     }
@@ -151,6 +152,40 @@ class LeaseMetrics {
     );
   }
 
+  /** What the process measured of itself. The worst since it started: what a scrape would otherwise miss. */
+  #makeVitals(): void {
+    const manager = this.#manager;
+    const gauge = (name: string, help: string, read: () => number | null): void =>
+      this.#gaugeOf(name, help, [], (each) => {
+        const value = read();
+        // No sample is not known; 0 would be a figure.
+        if (value === null) each.remove();
+        else each.set(value);
+      });
+    const worst = (name: string, help: string, part: 'Pause' | 'ClockStep' | 'Suspend' | 'RoundTrip'): void =>
+      gauge(`worst_${name}_seconds`, `${help}, since the start.`, () => manager.vitals()[`worst${part}Ms`] / 1000);
+    worst('pause', 'The longest that the event loop stood still while leases were held', 'Pause');
+    worst('clock_step', 'The largest step of the wall clock, either way, while leases were held', 'ClockStep');
+    worst('suspend', 'The longest that the machine was suspended while leases were held', 'Suspend');
+    worst('round_trip', 'The longest answered round trip of an extension', 'RoundTrip');
+    gauge(
+      'worst_extension_ratio',
+      'The longest time between two confirmations of a lease as a part of its ttl, since the start.',
+      () => manager.vitals().worstExtensionRatio,
+    );
+    gauge(
+      'clock_offset_seconds',
+      "This host's wall clock minus the store's, by the extensions of the last ten minutes; no sample without any.",
+      () => seconds(manager.vitals().clockOffsetMs),
+    );
+    gauge('ttl_seconds', 'The ttl of leases, as configured.', () => manager.adviseTiming().ttlMs / 1000);
+    gauge(
+      'shortest_safe_ttl_seconds',
+      'The shortest ttl that has room for twice the worst that was measured.',
+      () => manager.adviseTiming().shortestTtlMs / 1000,
+    );
+  }
+
   /** At most 128 characters in all, by the OpenMetrics standard. */
   #exemplar({ leaseId, fencingToken }: LeaseEvent): Record<string, string> {
     return {
@@ -200,4 +235,8 @@ class LeaseMetrics {
     this.#names.push(full);
     return { name: full, registers: [this.#registry] };
   }
+}
+
+function seconds(ms: number | null): number | null {
+  return ms === null ? null : ms / 1000;
 }

@@ -69,6 +69,57 @@ describe('collectLeaseMetrics', () => {
     expect(line(await register.metrics(), 'leasehold_zombies{class="customer"}')).toBeUndefined();
   });
 
+  test('what a process measures of itself is there, each in seconds, and what is not known has no sample', async () => {
+    const { manager, clock, store } = bench();
+    const register = new Registry();
+    collectLeaseMetrics(manager, { register });
+    const read = async (): Promise<Record<string, number | undefined>> => {
+      const body = await register.metrics();
+      const names = ['pause', 'round_trip', 'clock_step', 'suspend'].map((name) => `worst_${name}_seconds`);
+      const all = [
+        ...names,
+        'worst_extension_ratio',
+        'clock_offset_seconds',
+        'ttl_seconds',
+        'shortest_safe_ttl_seconds',
+      ];
+      return Object.fromEntries(
+        all.map((name) => {
+          const value = line(body, `leasehold_${name}`);
+          return [name, value === undefined ? undefined : Number(value)];
+        }),
+      );
+    };
+    expect(await read()).toEqual({
+      ...{ worst_pause_seconds: 0, worst_round_trip_seconds: 0, worst_clock_step_seconds: 0, worst_suspend_seconds: 0 },
+      ...{ worst_extension_ratio: 0, clock_offset_seconds: undefined, ttl_seconds: 3, shortest_safe_ttl_seconds: 1 },
+    });
+    const lease = await manager.acquire('customer:42');
+    store.once('extend', { reply: 120 });
+    await clock.advanceAsync(1200);
+    clock.block(800);
+    await clock.advanceAsync(100);
+    clock.suspend(300);
+    await clock.advanceAsync(100);
+    clock.stepWall(-400);
+    await clock.advanceAsync(1000);
+    const after = await read();
+    expect(after).toMatchObject({ worst_round_trip_seconds: 0.12, worst_clock_step_seconds: 0.4 });
+    expect(after['worst_suspend_seconds']).toBeCloseTo(0.3);
+    expect(after['worst_pause_seconds']).toBeGreaterThan(0.7);
+    expect(after['worst_pause_seconds']).toBeLessThanOrEqual(0.8);
+    expect(after['worst_extension_ratio']).toBeGreaterThan(0.33);
+    expect(after['worst_extension_ratio']).toBeLessThan(0.8);
+    // The store of this test follows the same clock.
+    expect(after['clock_offset_seconds']).toBeCloseTo(0, 1);
+    // 2 × (pause + 0.075 + 0.12 + 0.4), and some.
+    expect(after['shortest_safe_ttl_seconds']).toBeGreaterThan(4);
+    expect(after['ttl_seconds']).toBe(3);
+    await lease.release();
+    await clock.advanceAsync(11 * 60_000);
+    expect((await read())['clock_offset_seconds']).toBeUndefined();
+  });
+
   test('what a fence refuses is counted, and its exemplar says whose it was', async () => {
     const { manager } = bench({ owner: 'web-7f9c' });
     const register = new Registry();
