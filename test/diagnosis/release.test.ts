@@ -68,12 +68,24 @@ describe.concurrent('a release by force, of an owner that', () => {
     });
     expect(lease.fencingToken).toBeGreaterThan(result.plan.sealToken);
     expect(steps).toEqual([
-      ...['watching', 'confirming', 'checking again', 'sealing', 'releasing', 'waiting for the next owner'],
+      ...['watching', 'confirming', 'checking again', 'sealing', 'trying the old token', 'releasing'],
+      'waiting for the next owner',
     ]);
     const event = { resource: 'r', leaseId, fencingToken, operator: 'ann', reason: 'INC-4711' };
-    expect(here.told).toEqual([{ ...event, outcome: 'released', sealed: ['ledger', 'books'] }]);
+    const { evidence } = result;
+    expect(here.told).toEqual([{ ...event, outcome: 'released', sealed: ['ledger', 'books'], evidence }]);
+    // On what it was decided, and what came of the seals: verdict, both clocks, owner, fences.
+    expect(evidence).toMatch(
+      new RegExp(
+        `^orphaned, ran out \\d+\\.\\d s ago, unchanged for 1\\.\\d s, owner gone \\(same-host\\), ledger at ${fencingToken}, ` +
+          `books knows nobody; sealed at ${result.plan.sealToken}, and the old token refused: ledger, books$`,
+      ),
+    );
     const history = await here.operator.history('r');
-    expect(history.find(({ event }) => event === 'forced')).toMatchObject({ fencingToken, detail: 'ann: INC-4711' });
+    expect(history.find(({ event }) => event === 'forced')).toMatchObject({
+      fencingToken,
+      detail: `ann: INC-4711 (${evidence})`,
+    });
   });
 
   test.each(['lives', 'is stopped'])('%s: refused, told, nothing sealed', async (how) => {
@@ -200,7 +212,57 @@ describe.concurrent('a release by force, while', () => {
     expect(await here.force('half', two.leaseId)).toMatchObject({ outcome: 'released' });
   });
 
-  test.each(['watching', 'confirming', 'checking again', 'sealing', 'releasing'] as const)(
+  test('a fence is sealed and admits the old token all the same: nothing is released, whoever is beside it', async () => {
+    await using here = await incident();
+    const one = await here.hold('admits');
+    const two = await here.hold('silent');
+    await here.owner.kill9();
+    const broken = await Promise.all([
+      errorOf(
+        here.force('admits', one.leaseId, {
+          fences: [here.ledger, but(here.ledger, 'mail', { seal: async () => {}, activate: async () => {} })],
+        }),
+      ),
+      errorOf(
+        here.force('silent', two.leaseId, {
+          fences: [but(here.ledger, 'mail', { activate: async () => Promise.reject(new Error('down')) })],
+        }),
+      ),
+    ]);
+    for (const error of broken) {
+      expect(error).toMatchObject({
+        missing: [expect.stringMatching(/^the old token was tried, and not refused by mail/)],
+      });
+    }
+    await isUntouched(here, 'admits', one.leaseId);
+    await isUntouched(here, 'silent', two.leaseId);
+    // That the fences are sealed has to be somewhere.
+    const [noted] = await here.operator.history('admits');
+    expect(noted).toMatchObject({ event: 'sealed', fencingToken: one.fencingToken + 1 });
+    expect(noted?.detail).toMatch(/: drill \(ledger, mail; not released; orphaned, /);
+  });
+
+  test('it may take a fence that knows nobody of the resource only beside one that does', async () => {
+    await using here = await incident();
+    const { leaseId, fencingToken } = await here.hold('r');
+    await here.owner.kill9();
+    const stranger = but(here.ledger, 'mail', { highest: async () => null });
+    const error = await errorOf(here.force('r', leaseId, { fences: [stranger] }));
+    expect(error).toMatchObject({
+      missing: expect.arrayContaining([expect.stringContaining("acceptDoubleExecution 'r#")]),
+    });
+    await isUntouched(here, 'r', leaseId);
+    expect(await sealedAt(here, 'r')).toBe(leaseId);
+    // The very words, as without any fence; it is sealed all the same.
+    const accepted = { acceptDoubleExecution: `r#${fencingToken}` };
+    const released = await here.force('r', leaseId, { fences: [stranger], ...accepted });
+    expect(released).toMatchObject({ outcome: 'released', sealed: ['mail'], plan: { isUnfenced: true } });
+  });
+
+  test.each([
+    ...['watching', 'confirming', 'checking again', 'sealing', 'trying the old token', 'releasing'],
+    'waiting for the next owner',
+  ] as const)(
     'it is aborted at "%s": nothing is released from before the seals on, and after them it says what was sealed',
     async (at) => {
       await using here = await incident();
@@ -211,6 +273,7 @@ describe.concurrent('a release by force, while', () => {
       const outcome = await errorOf(
         here.force('r', leaseId, {
           signal: end.signal,
+          watchSuccessor: '30s',
           confirm: at === 'confirming' ? () => new Promise<boolean>(() => {}) : () => true,
           onStep: (step) => {
             // In the midst of the step.
@@ -227,19 +290,25 @@ describe.concurrent('a release by force, while', () => {
           ],
         }),
       );
-      if (at === 'releasing') {
-        // On its way: there is nothing to take back, so it is told as it is.
-        expect(outcome).toMatchObject({ noError: { outcome: 'released' } });
+      if (at === 'releasing' || at === 'waiting for the next owner') {
+        // On its way, or done: there is nothing to take back, so it is told as it is.
+        expect(outcome).toMatchObject({ noError: { outcome: 'released', aftermath: { successor: null } } });
+        expect(here.told.map(({ outcome }) => outcome)).toEqual(['released']);
         return;
       }
-      if (at === 'sealing')
-        expect(outcome).toMatchObject({ code: 'UNSAFE_RELEASE', sealed: ['ledger'], cause: reason });
+      const isSealed = at === 'sealing' || at === 'trying the old token';
+      const sealed = at === 'sealing' ? ['ledger'] : isSealed ? ['ledger', 'mail'] : [];
+      if (isSealed) expect(outcome).toMatchObject({ code: 'UNSAFE_RELEASE', sealed, cause: reason });
       else {
         expect(outcome).toBe(reason);
         expect(await sealedAt(here, 'r')).toBe(leaseId);
       }
       await isUntouched(here, 'r', leaseId);
-      expect(here.told.map(({ outcome }) => outcome)).toEqual([at === 'sealing' ? 'refused' : 'failed']);
+      expect(here.told).toMatchObject([
+        { outcome: isSealed ? 'refused' : 'failed', sealed, operator: expect.any(String) },
+      ]);
+      const noted = (await here.operator.history('r')).map(({ event }) => event);
+      expect(noted).toEqual(isSealed ? ['sealed'] : []);
     },
   );
 
@@ -274,10 +343,21 @@ describe.concurrent('a release by force, while', () => {
 test('a seal shuts out an owner that lives, releases nothing, and the next owner is admitted', async () => {
   await using here = await incident();
   const { leaseId, fencingToken } = await here.hold('r');
-  const result = await seal(here.operator, 'r', { fences: [here.ledger] });
-  expect(result).toEqual({ sealToken: fencingToken + 1, sealed: ['ledger'], failure: null });
+  const sealedEvents: unknown[] = [];
+  here.operator.on('sealed', (event) => sealedEvents.push(event));
+  const result = await seal(here.operator, 'r', { fences: [here.ledger], operator: 'ann', reason: 'INC-4711' });
+  expect(result).toEqual({ sealToken: fencingToken + 1, sealed: ['ledger'], failure: null, isLogged: true });
+  const audit = { fencingToken: result.sealToken, operator: 'ann', reason: 'INC-4711' };
+  expect(sealedEvents).toEqual([{ ...audit, resource: 'r', fences: ['ledger'], failed: null }]);
+  const [noted] = await here.operator.history('r');
+  expect(noted).toMatchObject({ event: 'sealed', owner: '', fencingToken: result.sealToken });
+  expect(noted?.detail).toBe('ann: INC-4711 (ledger)');
   const { verdict } = await diagnose(here.operator, 'r', { fences: [here.ledger] });
-  expect(verdict).toMatchObject({ code: 'token-regressed', sentence: expect.stringContaining('sealed') });
+  expect(verdict).toMatchObject({
+    ...{ code: 'token-regressed', sentence: expect.stringContaining('sealed') },
+    // Its owner can still be asked to end: that needs no fence.
+    allowed: { revoke: true, forceRelease: { allowed: false } },
+  });
   here.owner.send('do', { op: 'write', resource: 'r' });
   expect(await here.owner.next('wrote')).toMatchObject({ code: 'STALE_TOKEN' });
   expect(await here.operator.inspect('r')).toMatchObject({ leaseId, state: 'held' });

@@ -28,7 +28,7 @@ test('a fence that is cut off as it is sealed: nothing is released, whether the 
   const cutAt = (resource: string, leaseId: string, fence: Fence, cut: () => void): Promise<unknown> =>
     here
       .force(resource, leaseId, {
-        fences: [memory, fence],
+        fences: [memory, fence, here.ledger],
         onStep: (step: ReleaseStep) => {
           if (step === 'sealing') cut();
         },
@@ -62,12 +62,12 @@ test('a fence that is cut off as it is sealed: nothing is released, whether the 
   redisProxy.pass();
   postgresProxy.pass();
   const again = await Promise.all([
-    here.force('seal', asked.leaseId, { fences: [memory, redis] }),
-    here.force('reply', told.leaseId, { fences: [memory, postgres] }),
+    here.force('seal', asked.leaseId, { fences: [memory, redis, here.ledger] }),
+    here.force('reply', told.leaseId, { fences: [memory, postgres, here.ledger] }),
   ]);
   expect(again.map(({ outcome, sealed }) => [outcome, ...sealed])).toEqual([
-    ['released', 'memory', 'redis'],
-    ['released', 'memory', 'postgres'],
+    ['released', 'memory', 'redis', 'ledger'],
+    ['released', 'memory', 'postgres', 'ledger'],
   ]);
   for (const [resource, fences] of [
     ['seal', [memory, redis]],

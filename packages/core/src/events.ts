@@ -66,6 +66,23 @@ export interface ManagerEvents {
       readonly operator: string;
       readonly reason: string;
       readonly sealed: readonly string[];
+      /** On what it was decided, in one line; empty if it did not come to that. */
+      readonly evidence: string;
+    },
+  ];
+  /**
+   * Fences of a resource were sealed by hand through this manager, or one of them could not be: once each time that
+   * anything was asked of a fence. `fencingToken`: every grant up to it is refused at `fences`.
+   */
+  sealed: [
+    {
+      readonly resource: string;
+      readonly fencingToken: number;
+      readonly operator: string;
+      readonly reason: string;
+      readonly fences: readonly string[];
+      /** The fence that could not be sealed, or did not say so. */
+      readonly failed: string | null;
     },
   ];
   /** A question to the store and its answer, for instruments. */

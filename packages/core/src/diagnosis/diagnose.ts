@@ -12,6 +12,7 @@ import { messageOf } from '../thrown.ts';
 import { byHandOf, type ByHand } from './by-hand.ts';
 import { evidenceOf, type EvidenceItem } from './evidence.ts';
 import { isChanged, marginOf, observe } from './observe.ts';
+import { mastersOf } from './masters.ts';
 import { parseDiagnoseOptions } from './options.ts';
 import type { OwnerFinding, OwnerProbe } from './probe.ts';
 import { docker, kubernetes, probeOwner, sameHost, systemd } from './probes/index.ts';
@@ -99,7 +100,16 @@ export async function look(
   ]);
   signal?.throwIfAborted();
 
-  const facts = factsOf(resource, { trouble, isForeign, record: latest, evidence, owner, fences: asked, observation });
+  const facts = factsOf(resource, {
+    ground,
+    trouble,
+    isForeign,
+    record: latest,
+    evidence,
+    owner,
+    fences: asked,
+    observation,
+  });
   const info = latest === null ? null : describeRecord(resource, latest);
   const nowMs = clock.wallMs();
   return {
@@ -187,6 +197,7 @@ interface Seen {
 }
 
 interface Found {
+  readonly ground: Ground;
   readonly trouble: string;
   readonly isForeign: boolean;
   readonly record: LeaseRecord | null;
@@ -200,7 +211,7 @@ function factsOf(resource: string, found: Found): Facts {
   const { trouble, isForeign, record, evidence, owner, fences, observation } = found;
   const server = evidence?.servers[0];
   const uptimeMs = server && valueOf(server.uptimeMs);
-  const isYoung = uptimeMs !== undefined && uptimeMs < Math.max(YOUNG_MS, record?.ttlMs ?? 0);
+  const isYoung = uptimeMs !== undefined && uptimeMs < Math.max(YOUNG_MS, record?.ttlMs ?? found.ground.timing.ttlMs);
   const connections = evidence && valueOf(evidence.connections);
   return {
     resource,
@@ -216,7 +227,26 @@ function factsOf(resource: string, found: Found): Facts {
     owner,
     connections: connections?.length,
     marginMs: record === null ? 0 : marginOf(record.ttlMs),
+    ...lostOf(found.ground, evidence, isYoung),
   };
+}
+
+/**
+ * Of a lease that the store may have lost: nobody knows its ttl, so that of this manager stands for it. After a restart it
+ * counts from the start of the server, otherwise from now.
+ */
+function lostOf(
+  { store, timing, quarantine }: Ground,
+  evidence: StoreEvidence | undefined,
+  isYoung: boolean,
+): Pick<Facts, 'trustedMs' | 'quarantined'> {
+  const server = evidence?.servers[0];
+  const uptimeMs = server && valueOf(server.uptimeMs);
+  const ageMs = store.server?.ageMs ?? uptimeMs ?? Infinity;
+  const trustedMs = isYoung ? Math.max(0, Math.ceil(timing.ttlMs - ageMs)) : timing.ttlMs;
+  // As acquisitions reckon it.
+  const quarantined = (quarantine || store.server?.restarted === true) && ageMs < timing.ttlMs;
+  return { trustedMs, quarantined };
 }
 
 function identityOf(record: LeaseRecord | null): OwnerIdentity | null {
@@ -228,12 +258,6 @@ function storeTrouble(server: ServerEvidence | undefined): string {
   if (valueOf(server.loading) === true) return `${server.endpoint} is loading its data`;
   if (valueOf(server.role) === 'replica') return `${server.endpoint} is a replica, which may be behind`;
   return '';
-}
-
-/** Endpoints that are one server come as one. */
-function mastersOf(servers: readonly ServerEvidence[]): number {
-  const masters = servers.filter(({ role }) => valueOf(role) === 'master');
-  return new Set(masters.map(({ runId, endpoint }) => valueOf(runId) ?? endpoint)).size;
 }
 
 function isPromoted(server: ServerEvidence | undefined, owner: OwnerIdentity | null): boolean {

@@ -7,6 +7,7 @@ import type { Reading } from '../store/reading.ts';
 import { recogniseForeign } from './foreign.ts';
 import type { OwnerFinding } from './probe.ts';
 import { factsOf } from './probes/facts.ts';
+import { isOfCluster, untold } from './masters.ts';
 import { plain } from './probes/words.ts';
 import type { FenceFact, Observation } from './verdict.ts';
 
@@ -190,11 +191,16 @@ function serverState(server: ServerEvidence): Told {
 function masters(store: StoreEvidence | undefined): Told | undefined {
   if (store === undefined || store.servers.length < 2) return undefined;
   const roles = store.servers.map(({ endpoint, role }) => `${endpoint} ${shown(role)}`);
+  const isCluster = store.servers.some(isOfCluster);
   return {
     value: roles.join(', '),
     source: 'every endpoint that is known',
-    meaning: 'more than one master is a split brain',
-    caveat: 'endpoints that nobody named are not seen',
+    meaning: isCluster
+      ? 'the primaries of a Cluster have different slots; two with one history are a split brain'
+      : 'more than one master is a split brain',
+    caveat: untold(store.servers)
+      ? 'without a run id (INFO) two masters cannot be told from two addresses of one: they count as one'
+      : 'endpoints that nobody named are not seen',
   };
 }
 
@@ -243,7 +249,7 @@ function fences({ fences, info }: Gathered): Told | undefined {
   const each = fences.map(({ name, enforcing, highest }) => {
     const kind = enforcing ? 'enforcing' : 'not enforcing';
     if (highest === undefined) return `${name}: ${kind}, no answer`;
-    if (highest === null) return `${name}: ${kind}, nothing admitted yet`;
+    if (highest === null) return `${name}: ${kind}, has never admitted anybody here`;
     const relation = highest === token ? '= this lease' : highest > token ? 'beyond this lease' : 'below this lease';
     return `${name}: ${kind}, at ${highest} ${relation}`;
   });
@@ -251,7 +257,9 @@ function fences({ fences, info }: Gathered): Told | undefined {
     value: each.join(' · '),
     source: 'the resource itself',
     meaning: 'an enforcing fence refuses every token below the highest',
-    caveat: 'a writer that does not go through the fence is not seen',
+    caveat: fences.every(({ highest }) => highest !== null)
+      ? 'a writer that does not go through the fence is not seen'
+      : 'one that knows nobody of this resource may be the fence of something else: it does not count for a release',
   };
 }
 

@@ -9,8 +9,10 @@ import { untilAborted } from './abort.ts';
 import { look, type DiagnoseOptions, type Diagnosis } from './diagnose.ts';
 import { marginOf } from './observe.ts';
 import { parseForceReleaseOptions, type ForceReleaseSettings } from './options.ts';
+import { tryOldGrant } from './old-grant.ts';
 import { planOf, sealTokenOf, type ReleasePlan } from './plan.ts';
 import { sealAll } from './seal.ts';
+import { summaryOf } from './summary.ts';
 import { watchSuccessor, type Aftermath } from './successor.ts';
 
 export interface ForceReleaseOptions extends Omit<DiagnoseOptions, 'observe'> {
@@ -38,6 +40,7 @@ export type ReleaseStep =
   | 'confirming'
   | 'checking again'
   | 'sealing'
+  | 'trying the old token'
   | 'releasing'
   | 'waiting for the next owner';
 
@@ -50,6 +53,8 @@ export interface ForceReleaseResult {
   readonly plan: ReleasePlan;
   /** The fences that were sealed, also if nothing was released then: it shuts out the owner, and nobody else. */
   readonly sealed: readonly string[];
+  /** On what it was decided, in one line, as the log and the event have it. */
+  readonly evidence: string;
   /** Why it had changed. */
   readonly reason: LossReason | 'extended' | 'running' | null;
   /** Null unless it was released and `watchSuccessor` was asked for. */
@@ -57,11 +62,11 @@ export interface ForceReleaseResult {
 }
 
 /**
- * Break-glass: watches, plans, asks, looks again, seals the fences, and releases by one compare-and-set in the store. In
- * every case but a fault of the options the manager's event `forceReleased` tells what came of it, once.
+ * Break-glass: watches, plans, asks, looks again, seals the fences, tries whether they refuse the old token, and
+ * releases by one compare-and-set in the store. In every case but a fault of the options the manager's event `forceReleased` tells what came of it, once.
  *
- * Rejects with `UnsafeReleaseError` if it would not be safe (`missing` says what for), if a fence could not be sealed or the
- * signal ended it while fences were sealed (`sealed` says which were; nothing was released then), with the signal's reason
+ * Rejects with `UnsafeReleaseError` if it would not be safe (`missing` says what for), if a fence could not be sealed or admits
+ * the old token all the same, or the signal ended it while fences were sealed (`sealed` says which were; nothing was released then), with the signal's reason
  * before that, with what `confirm` threw, with the store's errors (`mayHaveRun`: look whether it was released), with
  * `ConfigError` and `ManagerClosedError`. What has been sealed stays sealed, which shuts out the old owner and nobody else.
  */
@@ -76,16 +81,18 @@ export async function forceRelease(
   const { leaseId, operator = ground.operator, reason } = settings;
   const attempt = new Attempt(ground, resource, { ...settings, operator });
   const tell = (outcome: Parameters<Ground['forced']>[0]['outcome']): void => {
-    const { fencingToken, sealed } = attempt;
-    ground.forced({ resource, leaseId, fencingToken, outcome, operator, reason, sealed });
+    const { fencingToken, sealed, evidence } = attempt;
+    ground.forced({ resource, leaseId, fencingToken, outcome, operator, reason, sealed, evidence });
   };
   let result: ForceReleaseResult;
   try {
     result = await attempt.run();
   } catch (error) {
+    await attempt.noteSeals();
     tell(LeaseholdError.is(error, 'UNSAFE_RELEASE') ? 'refused' : 'failed');
     throw error;
   }
+  if (result.outcome !== 'released') await attempt.noteSeals();
   tell(result.outcome);
   return result.outcome === 'released' ? { ...result, aftermath: await attempt.watch(result.plan) } : result;
 }
@@ -94,6 +101,9 @@ class Attempt {
   /** Of the lease, 0 as long as it is not known. */
   fencingToken = 0;
   sealed: readonly string[] = [];
+  /** Empty as long as nothing is known. */
+  evidence = '';
+  #sealToken = 0;
   #floor = 0;
   readonly #ground: Ground;
   readonly #resource: string;
@@ -110,6 +120,7 @@ class Attempt {
     this.#step('watching');
     const before = await this.#look(true);
     this.fencingToken = before.lease?.fencingToken ?? 0;
+    this.evidence = summaryOf(before);
     const plan = planOf(before, this.#settings);
 
     this.#step('confirming');
@@ -121,6 +132,7 @@ class Attempt {
     // As long as somebody thought about it, anything may have happened.
     this.#step('checking again');
     const now = await this.#look(false, before);
+    this.evidence = summaryOf(now);
     const change = changeOf(before, now);
     if (change !== null) return this.#result('changed', plan, change);
     const again = planOf(now, this.#settings);
@@ -152,6 +164,15 @@ class Attempt {
     return watchSuccessor(this.#ground, { grant, resource, releasedToken }, enforcing, watchMs, signal);
   }
 
+  /** What was sealed stays so, whatever else came of it: the log is to say who did it. The store may be what failed. */
+  async noteSeals(): Promise<void> {
+    if (this.sealed.length === 0) return;
+    const { operator, reason } = this.#settings;
+    const why = `${reason} (${this.sealed.join(', ')}; not released; ${this.evidence})`;
+    const request = { resource: this.#resource, fencingToken: this.#sealToken, operator, reason: why };
+    await this.#ground.store.noteSeal(request, this.#ground.call).catch(() => {});
+  }
+
   #look(observe: boolean, before?: Diagnosis): Promise<Diagnosis> {
     const { probes, fences, signal, onProgress } = this.#settings;
     return look(this.#ground, this.#resource, { probes, fences, signal, onProgress, observe }, before?.observation);
@@ -164,22 +185,36 @@ class Attempt {
     this.#step('sealing');
     const sealToken = sealTokenOf(now);
     const enforcing = fences.filter((fence) => fence.enforcing);
-    const { sealed, failure } = await sealAll(
-      clock,
-      enforcing,
-      qualify(store.namespace, this.#resource),
-      sealToken,
-      signal,
-    );
+    const qualified = qualify(store.namespace, this.#resource);
+    const { sealed, failure } = await sealAll(clock, enforcing, qualified, sealToken, signal);
     this.sealed = sealed;
-    if (failure !== null || signal?.aborted === true) {
-      const why =
-        failure === null || signal?.aborted === true
-          ? 'it was ended while the fences were sealed'
-          : `fence ${failure.fence} could not be sealed, or did not say so: ${messageOf(failure.error)}`;
-      throw new UnsafeReleaseError(this.#resource, [why], { sealed, cause: failure?.error ?? signal?.reason });
+    this.#sealToken = sealToken;
+    if (failure !== null && signal?.aborted !== true) {
+      const why = `fence ${failure.fence} could not be sealed, or did not say so: ${messageOf(failure.error)}`;
+      throw new UnsafeReleaseError(this.#resource, [why], { sealed, cause: failure.error });
     }
+    this.#refuseIfAborted(failure?.error);
+
+    // A seal that does not refuse is none, whatever the fence says of it.
+    this.#step('trying the old token');
+    const { leaseId } = this.#settings;
+    const grant = { resource: qualified, leaseId, fencingToken: this.fencingToken };
+    const { refusedBy, notRefusedBy } = await tryOldGrant(clock, enforcing, grant);
+    if (notRefusedBy.length > 0) {
+      const why = `the old token was tried, and not refused by ${notRefusedBy.join(', ')}, although sealed at ${sealToken}`;
+      throw new UnsafeReleaseError(this.#resource, [why], { sealed });
+    }
+    this.#refuseIfAborted();
+    this.evidence += `; sealed at ${sealToken}, and the old token refused: ${refusedBy.join(', ')}`;
     this.#floor = sealToken;
+  }
+
+  #refuseIfAborted(cause?: unknown): void {
+    const { signal } = this.#settings;
+    if (signal?.aborted !== true) return;
+    const { sealed } = this;
+    const why = 'it was ended while the fences were sealed';
+    throw new UnsafeReleaseError(this.#resource, [why], { sealed, cause: cause ?? signal.reason });
   }
 
   async #release({ leaseId, fencingToken, isUnfenced, diagnosis }: ReleasePlan): Promise<ForceReleaseReply> {
@@ -194,7 +229,7 @@ class Attempt {
       elapsedMs: marginOf(lease?.ttlMs ?? 0),
       floor: this.#floor,
       operator,
-      reason: isUnfenced ? `${reason} (unfenced: two owners may act)` : reason,
+      reason: `${reason} (${isUnfenced ? 'unfenced: two owners may act; ' : ''}${this.evidence})`,
     };
     try {
       return await store.forceRelease(request, call);
@@ -223,7 +258,8 @@ class Attempt {
     plan: ReleasePlan,
     reason: ForceReleaseResult['reason'],
   ): ForceReleaseResult {
-    return { outcome, plan, sealed: this.sealed, reason, aftermath: null };
+    const { sealed, evidence } = this;
+    return { outcome, plan, sealed, evidence, reason, aftermath: null };
   }
 
   #step(step: ReleaseStep): void {

@@ -58,6 +58,8 @@ const forceReleaseSchema = z.strictObject({
 
 const sealSchema = z.strictObject({
   fences: fences.min(1, 'must name at least one fence'),
+  reason: text(256),
+  operator: text(256).optional(),
   fencingToken: z.number('must be a fencing token').int('must be a whole number').min(1, 'must be above 0').optional(),
 });
 
@@ -71,7 +73,10 @@ const doctorSchema: z.ZodType<DoctorOptions> = z.strictObject({
     .array(
       z.strictObject({
         name: text(256),
-        ttlMs: z.number('must be milliseconds').min(100, 'must be at least 100').max(86_400_000, 'must be at most 24 h'),
+        ttlMs: z
+          .number('must be milliseconds')
+          .min(100, 'must be at least 100')
+          .max(86_400_000, 'must be at most 24 h'),
         isFenced: z.boolean('must be true or false'),
       }),
       'must be an array of leases { name, ttlMs, isFenced }',
@@ -113,6 +118,10 @@ export function parseSealOptions(options: unknown): SealOptions {
 
 export interface SealOptions {
   readonly fences: readonly Fence[];
-  /** The fences are raised to this. Default: one above the highest that any of them or the record knows. */
+  /** Why, for the log: an incident's number. 1 to 256 characters. */
+  readonly reason: string;
+  /** Who, 1 to 256 characters. Default: this process's owner line. */
+  readonly operator?: string | undefined;
+  /** The fences are raised to this; the store is not needed then. Default: one above the highest that any of them or the record knows. */
   readonly fencingToken?: number | undefined;
 }

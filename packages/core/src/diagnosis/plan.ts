@@ -2,6 +2,7 @@ import { UnsafeReleaseError } from '../errors.ts';
 import { MAX_TOKEN_AHEAD_US } from '../fence/fence.ts';
 import type { Diagnosis } from './diagnose.ts';
 import type { ForceReleaseSettings } from './options.ts';
+import { isGuarded } from './verdict.ts';
 
 /** What is about to be done. */
 export interface ReleasePlan {
@@ -12,7 +13,7 @@ export interface ReleasePlan {
   /** The fences that are sealed first, and the token they are raised to. */
   readonly seals: readonly string[];
   readonly sealToken: number;
-  /** Two owners may act: no fence is there. */
+  /** Two owners may act: no fence is there that is known to guard the resource. */
   readonly isUnfenced: boolean;
   readonly diagnosis: Diagnosis;
 }
@@ -25,7 +26,7 @@ export function planOf(diagnosis: Diagnosis, settings: ForceReleaseSettings): Re
     throw new UnsafeReleaseError(resource, [`the lease is ${lease.leaseId} by now, not ${leaseId}: look again`]);
   }
   const seals = fences.filter(({ enforcing }) => enforcing).map(({ name }) => name);
-  const isUnfenced = seals.length === 0;
+  const isUnfenced = !isGuarded(diagnosis.fences);
   const { allowed } = verdict;
   const { missing } = isUnfenced ? allowed.forceReleaseUnfenced : allowed.forceRelease;
   const token = lease?.fencingToken ?? 0;
@@ -33,7 +34,7 @@ export function planOf(diagnosis: Diagnosis, settings: ForceReleaseSettings): Re
   const unaccepted =
     isUnfenced && acceptDoubleExecution !== verbatim
       ? [
-          `no enforcing fence was named; without one two owners may act: name it, or accept that with acceptDoubleExecution '${verbatim}'`,
+          `no enforcing fence was named that knows this resource; without one two owners may act: name it, or accept that with acceptDoubleExecution '${verbatim}'`,
         ]
       : [];
   if (lease === null || missing.length + unaccepted.length > 0) {

@@ -13,6 +13,8 @@ export interface SealResult {
   readonly sealed: readonly string[];
   /** The fence that could not be, and why; those after it were not asked. Null if all were. */
   readonly failure: { readonly fence: string; readonly error: unknown } | null;
+  /** The log of the resource has it. A store that does not answer is no reason not to seal. */
+  readonly isLogged: boolean;
 }
 
 const SEAL_TIMEOUT_MS = 10_000;
@@ -20,20 +22,31 @@ const SEAL_TIMEOUT_MS = 10_000;
 /**
  * Shuts out the owner of a resource at its fences, and every grant before it, without releasing anything: its next write is
  * refused, and it stops as soon as it hears of that. Whoever acquires next is admitted. Nothing is sealed before all fences
- * have told their highest token. Rejects with `ConfigError`, `ManagerClosedError`, the store's errors, and what a fence that
- * cannot be asked throws.
+ * have told their highest token. The manager's event `sealed` and the log of the resource tell who did it and why, as soon
+ * as a fence was asked to. Rejects with `ConfigError`, `ManagerClosedError`, the store's errors unless a token is given, and
+ * what a fence that cannot be asked throws.
  */
 export async function seal(manager: LeaseManager, resource: string, options: SealOptions): Promise<SealResult> {
-  const { store, clock, call } = manager.ground;
+  const { ground } = manager;
+  const { store, clock, call } = ground;
   store.checkName('resource', resource);
-  const { fences, fencingToken } = parseSealOptions(options);
+  const { fences, fencingToken, reason, operator = ground.operator } = parseSealOptions(options);
   const qualified = qualify(store.namespace, resource);
-  const record = await store.read(resource, call);
+  const record = fencingToken === undefined ? await store.read(resource, call) : null;
   const highest = await Promise.all(
     fences.map(async (fence) => (await answer(clock, fence, qualified, fence.highest(qualified)))?.fencingToken ?? 0),
   );
   const sealToken = fencingToken ?? Math.max(record?.fencingToken ?? 0, ...highest) + 1;
-  return { sealToken, ...(await sealAll(clock, fences, qualified, sealToken)) };
+  const { sealed, failure } = await sealAll(clock, fences, qualified, sealToken);
+  const failed = failure?.fence ?? null;
+  ground.sealed({ resource, fencingToken: sealToken, operator, reason, fences: sealed, failed });
+  const what = [...sealed, ...(failed === null ? [] : [`perhaps ${failed}`])].join(', ');
+  const noted = { resource, fencingToken: sealToken, operator, reason: `${reason} (${what})` };
+  const isLogged = await store.noteSeal(noted, call).then(
+    () => true,
+    () => false,
+  );
+  return { sealToken, sealed, failure, isLogged };
 }
 
 /**
@@ -46,7 +59,7 @@ export async function sealAll(
   qualified: string,
   sealToken: number,
   signal?: AbortSignal,
-): Promise<Omit<SealResult, 'sealToken'>> {
+): Promise<Pick<SealResult, 'sealed' | 'failure'>> {
   const sealed: string[] = [];
   for (const fence of fences) {
     if (signal?.aborted === true) return { sealed, failure: { fence: fence.name, error: signal.reason } };

@@ -72,6 +72,12 @@ export interface Facts {
   readonly connections: number | undefined;
   /** What a lease must have run out by before anybody else's clock is believed. Milliseconds. */
   readonly marginMs: number;
+  /**
+   * For how long at most an owner may still trust a lease that the store has lost, where there is no record; and whether
+   * this manager's acquisitions wait for that. Milliseconds.
+   */
+  readonly trustedMs: number;
+  readonly quarantined: boolean;
 }
 
 /** May it be done, and if not, what is missing. */
@@ -121,7 +127,8 @@ export function judge(facts: Facts): Verdict {
     ...found,
     allowed: {
       acquire: found.acquire,
-      revoke: record?.state === 'held' && facts.storeTrouble === '' && found.severity !== 'alarm',
+      // It moves no expiry, so it harms nobody, whatever else is wrong; but not through a server that may not be the master.
+      revoke: record?.state === 'held' && facts.storeTrouble === '' && found.code !== 'split-brain',
       forceRelease: permissionOf(missingOf(facts, found, true)),
       forceReleaseUnfenced: permissionOf(missingOf(facts, found, false)),
     },
@@ -157,13 +164,28 @@ function missingOf(facts: Facts, found: Found, isFenced: boolean): readonly stri
     );
   }
   if (isFenced) {
-    if (!fences.some(({ enforcing }) => enforcing))
-      missing.push('no enforcing fence was named: nothing would stop a late write');
-    for (const fence of fences) {
-      if (fence.enforcing && fence.highest === undefined) missing.push(`fence ${fence.name} does not answer`);
+    const enforcing = fences.filter((fence) => fence.enforcing);
+    if (enforcing.length === 0) missing.push('no enforcing fence was named: nothing would stop a late write');
+    else if (!enforcing.some(isKnownHere)) {
+      const names = enforcing.map(({ name }) => name).join(', ');
+      missing.push(`${names} has never admitted anybody here: nothing shows that writers go through it`);
     }
+    for (const fence of enforcing) if (fence.highest === undefined) missing.push(`fence ${fence.name} does not answer`);
   }
   return missing;
+}
+
+/**
+ * Whether a fence guards the resource, as far as can be told. One that knows no token of it is perhaps that of something
+ * else: its seal would refuse what nobody sends there. One that does not answer may be the very one.
+ */
+export function isKnownHere({ highest }: Pick<FenceFact, 'highest'>): boolean {
+  return highest !== null;
+}
+
+/** Something refuses a late write, as far as can be told. */
+export function isGuarded(fences: readonly FenceFact[]): boolean {
+  return fences.some((fence) => fence.enforcing && isKnownHere(fence));
 }
 
 interface Found {
@@ -216,15 +238,20 @@ function find(facts: Facts): Found {
   return findOwned(facts, record);
 }
 
-function findAbsent({ resource, evictionPolicy, evictedKeys, restarted, fences }: Facts): Found {
+function findAbsent(facts: Facts): Found {
+  const { resource, evictionPolicy, evictedKeys, restarted, fences, trustedMs, quarantined } = facts;
   const highest = Math.max(0, ...fences.map((fence) => fence.highest ?? 0));
-  const acquire = true;
+  const acquire = !quarantined;
+  const what = quarantined
+    ? 'the quarantine: acquisitions wait until what was lost has run out'
+    : 'what was lost to run out: an owner may trust it for so long at most';
+  const waitFor = trustedMs > 0 ? { what, ms: trustedMs } : null;
   if (evictedKeys > 0 && evictionPolicy !== '' && evictionPolicy !== 'noeviction') {
     return found(
       'evicted',
       'act',
       `There is no record of ${resource}, and this server evicts keys (${evictionPolicy}, ${evictedKeys} so far): a lease may have been thrown away. Use a fence, and noeviction.`,
-      { acquire },
+      { acquire, waitFor },
     );
   }
   if (restarted || highest > 0) {
@@ -233,10 +260,10 @@ function findAbsent({ resource, evictionPolicy, evictedKeys, restarted, fences }
       'data-lost',
       'act',
       `There is no record of ${resource}, but ${why}: the store has lost data. An owner may still trust a lease for up to its ttl.`,
-      { acquire },
+      { acquire, waitFor },
     );
   }
-  return found('free', 'ok', `${resource} is free: nobody is known to have held it.`, { acquire });
+  return found('free', 'ok', `${resource} is free: nobody is known to have held it.`, { acquire: true });
 }
 
 function findOwned(facts: Facts, record: LeaseRecord): Found {
@@ -335,7 +362,7 @@ function findOwned(facts: Facts, record: LeaseRecord): Found {
       acquire: true,
     });
   }
-  return fences.some(({ enforcing }) => enforcing)
+  return isGuarded(fences)
     ? found(
         'stale-suspect',
         'act',

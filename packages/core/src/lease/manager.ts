@@ -315,7 +315,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
   get ground(): Ground {
     this.#checkOpen();
     const { logger } = this.#context.settings;
-    return groundOf(this.#context, (event) => this.announce(logger, 'forceReleased', event));
+    return groundOf(this.#context, (event, payload) => this.announce(logger, event, payload));
   }
 
   protected override origin(): object {

@@ -33,6 +33,7 @@ test('each verdict of a life: free, held, run out, to be released, released', as
   await scene.clock.advanceAsync(60_000);
   expect((await diagnosed(scene, { fences })).verdict.code).toBe('free');
   const { leaseId, fencingToken, extensions } = await scene.acquire('one');
+  await fences[0]?.activate({ resource: `${scene.store.namespace}/r`, leaseId, fencingToken });
   expect((await diagnosed(scene, { fences })).verdict.code).toBe('held');
   await scene.clock.advanceAsync(TTL_MS);
   const over = await diagnosed(scene, { fences });

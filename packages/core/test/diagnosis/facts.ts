@@ -56,6 +56,8 @@ export function factsWith(rest: Partial<Facts> = {}): Facts {
     owner: ownerThatIs('unverifiable'),
     connections: 1,
     marginMs: MARGIN_MS,
+    trustedMs: 0,
+    quarantined: false,
     ...rest,
   };
 }

@@ -58,7 +58,8 @@ function forbids(facts: Facts): readonly string[] {
     'not watched for long enough': observation.state !== 'unchanged' || observation.forMs < NEEDED_MS,
     'the store is not to be relied on': facts.storeTrouble !== '' || facts.masters > 1,
     'it is not ours': facts.shape === 'foreign',
-    'a fence is missing': !fences.some(({ enforcing }) => enforcing),
+    // One that knows nobody of this resource shows nothing.
+    'a fence is missing': !fences.some(({ enforcing, highest }) => enforcing && highest !== null),
     'a fence is silent': fences.some(({ enforcing, highest }) => enforcing && highest === undefined),
   };
   return Object.keys(reasons).filter((reason) => reasons[reason] === true);

@@ -52,6 +52,8 @@ function facts(fields: Partial<Facts> = {}): Facts {
     owner: owner('unverifiable'),
     connections: 1,
     marginMs: 1000,
+    trustedMs: 0,
+    quarantined: false,
     ...fields,
   };
 }
@@ -92,6 +94,7 @@ const rows: readonly (readonly [VerdictCode, Partial<Facts>])[] = [
   ['stale-suspect', { record: record(PAST_MS), observation: WATCHED }],
   ['stale-unfenced', { record: record(PAST_MS), observation: WATCHED, fences: [] }],
   ['stale-unfenced', { record: record(PAST_MS), observation: WATCHED, fences: [{ ...FENCE, enforcing: false }] }],
+  ['stale-unfenced', { record: record(PAST_MS), observation: WATCHED, fences: [{ ...FENCE, highest: null }] }],
 ];
 
 /** In which of the rows a release by force is allowed, and in which without a fence. */
@@ -117,6 +120,41 @@ describe('the verdict is the first row that matches', () => {
     } as Readonly<Record<VerdictCode, true>>;
     expect(Object.keys(codes).filter((code) => !rows.some(([its]) => its === code))).toEqual([]);
   });
+});
+
+test('to ask its owner to end is allowed of any lease that runs, but through a server that may not be the master', () => {
+  const revoke = (fields: Partial<Facts>): boolean => judge(facts(fields)).allowed.revoke;
+  expect(revoke({})).toBe(true);
+  expect(revoke({ fences: [{ ...FENCE, highest: 101 }] })).toBe(true); // token-regressed
+  expect(revoke({ record: record(-5000) })).toBe(true); // clock-regressed
+  expect(revoke({ record: record(PAST_MS) })).toBe(false);
+  expect(revoke({ masters: 2 })).toBe(false);
+  expect(revoke({ storeTrouble: 'it is loading' })).toBe(false);
+});
+
+test('a fence that knows nobody of the resource vouches for nothing; beside one that does it is no obstacle', () => {
+  const past = { record: record(PAST_MS), observation: WATCHED, owner: owner('gone') };
+  const stranger = { ...FENCE, name: 'mail', highest: null };
+  const alone = judge(facts({ ...past, fences: [stranger] })).allowed;
+  expect(alone.forceRelease.missing).toEqual([expect.stringContaining('mail has never admitted anybody here')]);
+  expect(alone.forceReleaseUnfenced.allowed).toBe(true);
+  expect(judge(facts({ ...past, fences: [FENCE, stranger] })).allowed.forceRelease).toEqual({
+    allowed: true,
+    missing: [],
+  });
+  // Sealed by hand it is known to somebody.
+  const sealed = { ...stranger, highest: 90, sealed: true };
+  expect(judge(facts({ ...past, fences: [sealed] })).allowed.forceRelease.allowed).toBe(true);
+});
+
+test('what was lost is waited for as long as its owner may trust it, by acquisitions too if the manager says so', () => {
+  const lost = { record: null, restarted: true, fences: [], trustedMs: 12_000 };
+  const open = judge(facts(lost));
+  expect(open).toMatchObject({ code: 'data-lost', allowed: { acquire: true }, waitFor: { ms: 12_000 } });
+  const kept = judge(facts({ ...lost, quarantined: true }));
+  expect(kept).toMatchObject({ code: 'data-lost', allowed: { acquire: false }, waitFor: { ms: 12_000 } });
+  expect(kept.waitFor?.what).toContain('quarantine');
+  expect(judge(facts({ ...lost, trustedMs: 0 })).waitFor).toBeNull();
 });
 
 /** mulberry32: the same numbers for the same seed. */
