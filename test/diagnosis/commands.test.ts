@@ -41,7 +41,7 @@ async function incident(): Promise<Incident> {
   );
   const owner = startChild(member, { env: { REDIS_URL: redisUrl, PREFIX: prefix, TTL_MS: String(TTL_MS) } });
   await owner.next('ready');
-  owner.send('do', { op: 'hold', resource: 'reports' });
+  owner.send('do', { op: 'hold', resource: 'reports', fenced: true });
   await owner.next('holds');
   const cli = (verb: string, ...args: string[]): Promise<Result> => callCli([verb, '-c', file, ...args]);
   return {
@@ -100,11 +100,14 @@ describe('leasehold diagnose and force-release, on a real owner,', () => {
     // A line that was pasted too late, about another lease, harms nobody.
     const other = await here.cli('force-release', 'reports', '--lease-id', 'another', '--reason', 'x', '--yes');
     expect(other.code).toBe(3);
-    const args = ['reports', '--lease-id', lease.leaseId, '--reason', 'INC-4711', '--yes'];
+    const args = ['reports', '--lease-id', lease.leaseId, '--reason', 'INC-4711', '--yes', '--watch', '0'];
     // Two operators at once.
     const both = await Promise.all([here.cli('force-release', ...args), here.cli('force-release', ...args)]);
     expect(both.map((each) => each.code).toSorted()).toEqual([0, 3]);
     expect(both.map(({ stdout }) => stdout).join('')).toContain('released (reports');
+    expect(both.map(({ stdout }) => stdout).join('')).toContain(
+      'The old token was tried again, and refused by ledger.\nNobody has acquired it yet',
+    );
     expect((await here.cli('log', 'reports')).stdout).toMatch(/FORCED.*INC-4711/);
 
     await using client = await connectRedis(redisUrl);
@@ -124,7 +127,7 @@ describe('leasehold diagnose and force-release, on a real owner,', () => {
     const bare = (...args: string[]): Promise<Result> =>
       callCli([
         ...['force-release', 'reports', '--lease-id', lease.leaseId, '--reason', 'x', '--yes', ...args],
-        ...['-u', redisUrl, '--prefix', here.prefix],
+        ...['--watch', '0', '-u', redisUrl, '--prefix', here.prefix],
       ]);
     const refused = await bare();
     expect(refused.code).toBe(3);

@@ -103,6 +103,9 @@ describe('leasehold seal', () => {
       expect(done.stderr).toMatch(/owner {4}web-7f9c.* has token \d+: its writes are refused from then on/);
       expect(await fence.highest(grant.resource)).toEqual({ fencingToken: grant.fencingToken + 1, leaseId: null });
       await expect(here.write[name](grant)).rejects.toMatchObject({ code: 'STALE_TOKEN' });
+      const [noted] = (await manager.history('reports')).filter(({ event }) => event === 'sealed');
+      expect(noted).toMatchObject({ fencingToken: grant.fencingToken + 1 });
+      expect(noted?.detail).toMatch(new RegExp(`^\\S+@\\S+: INC-4711 \\(${name}\\)$`));
       lease.abandon();
       const again = json(await here.seal('--fence', name, '--json'));
       expect(again).toMatchObject({
@@ -129,6 +132,7 @@ describe('leasehold seal', () => {
     expect(without).toMatchObject({ code: 4, stdout: '' });
     expect(done.code).toBe(0);
     expect(done.stderr).toContain('owner    not known: the store does not answer');
+    expect(done.stderr).toContain('not kept in the log of the resource: the store does not answer');
     expect(await ledger.highest(`shop/${resource}`)).toEqual({ fencingToken: token, leaseId: null });
     expect(json(other)).toMatchObject({ outcome: 'sealed', before: null, after: { fencingToken: 7, leaseId: null } });
   });

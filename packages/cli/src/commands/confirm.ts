@@ -22,17 +22,20 @@ export function checkConfirmable(io: Io, isConfirmed: boolean, command: Command)
 
 /**
  * Wants the name typed, so that nobody acts on the wrong one by habit. Throws `CliError`: exit 2 for anything else, also
- * for the end of the input; 130 for Ctrl-C.
+ * for the end of the input; 130 for Ctrl-C. An aborted signal ends it with its reason.
  */
-export async function confirmByName(io: Io, question: string, name: string): Promise<void> {
-  const typed = await ask(io, `${escapeText(question)}\nType ${escapeText(name)} to go on: `);
+export async function confirmByName(io: Io, question: string, name: string, signal?: AbortSignal): Promise<void> {
+  const typed = await ask(io, `${escapeText(question)}\nType ${escapeText(name)} to go on: `, signal);
   if (typed?.trim() !== name) throw new CliError(EXIT.usage, 'that is not its name; nothing was done');
 }
 
 /** One line, or undefined at the end of the input. */
-function ask(io: Io, question: string): Promise<string | undefined> {
+function ask(io: Io, question: string, signal?: AbortSignal): Promise<string | undefined> {
   const lines = createInterface({ input: io.stdin, output: io.stderr as NodeJS.WritableStream & typeof io.stderr });
+  const abort = new AbortController();
   return new Promise<string | undefined>((resolve, reject) => {
+    const { signal: answered } = abort;
+    signal?.addEventListener('abort', () => reject(signal.reason as Error), { once: true, signal: answered });
     lines.on('SIGINT', () => {
       io.stderr.write('\n');
       reject(new CliError(EXIT.interrupted, 'interrupted; nothing was done'));
@@ -46,6 +49,7 @@ function ask(io: Io, question: string): Promise<string | undefined> {
       resolve(line);
     });
   }).finally(() => {
+    abort.abort();
     lines.removeAllListeners('close');
     lines.close();
   });

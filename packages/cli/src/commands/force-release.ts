@@ -1,11 +1,12 @@
-import type { Fence } from '@leasehold/core';
-import type { ForceReleaseOptions, ForceReleaseResult, ReleasePlan } from '@leasehold/core/diagnosis';
-import type { Command } from 'commander';
+import type { Duration, Fence } from '@leasehold/core';
+import type { Aftermath, ForceReleaseOptions, ForceReleaseResult, ReleasePlan } from '@leasehold/core/diagnosis';
+import { Option, type Command } from 'commander';
 import { describeTarget } from '../connection.ts';
 import { CliError, EXIT, exitOfSignal } from '../exit.ts';
 import type { Output } from '../output/output.ts';
 import { checkConfirmable, confirmByName } from './confirm.ts';
 import { withFences } from './fences.ts';
+import { durationFlag } from './flags.ts';
 import { operatorLine } from './operator.ts';
 import { withLeases, type Connected, type Session } from './session.ts';
 import { onSignals } from './signals.ts';
@@ -14,6 +15,7 @@ interface ForceReleaseFlags {
   readonly leaseId: string;
   readonly reason: string;
   readonly acceptDoubleExecution?: string;
+  readonly watch: string;
   readonly yes?: boolean;
 }
 
@@ -22,7 +24,7 @@ export function addForceRelease(program: Command, session: Session): Command {
     .command('force-release')
     .summary('break glass: release a lease whose owner is gone, its fences sealed first')
     .description(
-      "Releases somebody else's lease: only if it ran out beyond a margin on two clocks, its owner is gone or cannot be seen, and a fence of the config (--config) will refuse a late write; the fences are sealed first, and the lease is compared before it is freed. Otherwise it says what is missing and ends with 3. Try stop first.",
+      "Releases somebody else's lease: only if it ran out beyond a margin on two clocks, its owner is gone or cannot be seen, and a fence of the config (--config) will refuse a late write; the fences are sealed first, the old token is tried at each and must be refused, and the lease is compared before it is freed. Then it waits for the next owner, and tries the old token again. Otherwise it says what is missing and ends with 3. Try stop first.",
     )
     .argument('<resource>', 'its name, as given to the lease')
     .requiredOption('--lease-id <id>', 'whose lease, as diagnose shows it')
@@ -30,6 +32,11 @@ export function addForceRelease(program: Command, session: Session): Command {
     .option(
       '--accept-double-execution <resource#token>',
       'without any fence: two owners may act. Never for an owner that is verified alive',
+    )
+    .addOption(
+      new Option('--watch <duration>', 'after the release: how long to wait for the next owner, at most 1h')
+        .argParser(durationFlag)
+        .default('10s'),
     )
     .option('--yes', 'do not ask; needed where there is no terminal')
     .action(async (resource: string, flags: ForceReleaseFlags, command: Command) => {
@@ -60,18 +67,24 @@ async function release(
     operator: operatorLine(),
     acceptDoubleExecution: flags.acceptDoubleExecution,
     signal: end.signal,
+    watchSuccessor: flags.watch === '0' ? 0 : (flags.watch as Duration),
     onStep: (step) => output.note(`${step} …`, 'quiet'),
     onProgress: ({ forMs, neededMs }) =>
       output.progress(`watching: ${(forMs / 1000).toFixed(0)} of ${(neededMs / 1000).toFixed(0)} s`),
     confirm: async (plan) => {
       for (const line of planLines(plan, describeTarget(target))) output.warn(line);
-      if (flags.yes !== true) await confirmByName(session.io, 'It will be released by force.', resource);
+      if (flags.yes !== true) await confirmByName(session.io, 'It will be released by force.', resource, end.signal);
       return true;
     },
   };
-  const result = await forceRelease(leases, resource, options);
-  report(output, result);
-  if (result.outcome !== 'released') session.exit = EXIT.no;
+  const result = await forceRelease(leases, resource, options).catch((error: unknown) => {
+    // Ended by hand once fences were sealed: that is how it ended, and what was sealed is in the message.
+    const { code, message } = error as { readonly code?: string; readonly message: string };
+    throw end.signal.aborted && code === 'UNSAFE_RELEASE' ? new CliError(session.exit, message) : error;
+  });
+  report(output, result, flags.watch);
+  // Also if it was ended while it watched: what it was asked for is done.
+  session.exit = result.outcome === 'released' ? EXIT.done : EXIT.no;
 }
 
 function planLines(plan: ReleasePlan, target: string): readonly string[] {
@@ -86,7 +99,8 @@ function planLines(plan: ReleasePlan, target: string): readonly string[] {
   ];
 }
 
-function report(output: Output, { outcome, sealed, reason, plan }: ForceReleaseResult): void {
+function report(output: Output, result: ForceReleaseResult, watched: string): void {
+  const { outcome, sealed, evidence, reason, plan, aftermath } = result;
   const { resource, leaseId, fencingToken, owner, isUnfenced } = plan;
   if (output.isJson) {
     return output.json('force-release', {
@@ -98,14 +112,29 @@ function report(output: Output, { outcome, sealed, reason, plan }: ForceReleaseR
       owner,
       sealed,
       isUnfenced,
+      evidence,
+      aftermath,
     });
   }
   const seals = sealed.length === 0 ? '' : `; sealed: ${sealed.join(', ')}`;
   if (outcome === 'released') {
     output.line(`released (${resource}, ${owner}, token ${fencingToken}${seals})`);
     if (isUnfenced) output.line('Two owners may act: no fence refuses the writes of the old one.');
-    output.note(`Who takes it over: leasehold log ${resource} -f`);
+    if (aftermath !== null) for (const line of aftermathLines(aftermath, watched)) output.line(line);
+    if (aftermath?.successor == null) output.note(`Who takes it over: leasehold log ${resource} -f`);
   } else {
     output.line(`not released: the lease has changed meanwhile (${reason ?? outcome}${seals})`);
   }
+}
+
+function aftermathLines({ successor, refusedBy, notRefusedBy }: Aftermath, watched: string): readonly string[] {
+  const lines: string[] = [];
+  if (refusedBy.length > 0) lines.push(`The old token was tried again, and refused by ${refusedBy.join(', ')}.`);
+  if (notRefusedBy.length > 0) lines.push(`The old token was NOT refused by ${notRefusedBy.join(', ')}: look there.`);
+  if (successor === null) return [...lines, `Nobody has acquired it yet; it was watched for ${watched} at most.`];
+  const { owner, fencingToken, afterMs } = successor;
+  return [
+    ...lines,
+    `The next owner is ${owner}, token ${fencingToken}, ${(afterMs / 1000).toFixed(1)} s after the release.`,
+  ];
 }

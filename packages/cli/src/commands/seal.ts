@@ -46,7 +46,7 @@ export function addSeal(program: Command, session: Session): Command {
         tokenFlag,
       ),
     )
-    .requiredOption('--reason <text>', 'why, such as a ticket; told with the result, a fence keeps none')
+    .requiredOption('--reason <text>', "why, such as a ticket; kept in the resource's log")
     .option('--yes', 'do not ask; needed where there is no terminal')
     .action(async (resource: string, flags: SealFlags, command: Command) => {
       checkOneFence(flags);
@@ -81,7 +81,13 @@ async function seal(
   const isShut = isShutAlready(before, token);
   if (!isShut) {
     if (yes !== true) await confirmByName(session.io, 'It cannot be undone.', resource);
-    await answer(label, () => fence.seal(qualified, token));
+    const { seal: sealFences } = await import('@leasehold/core/diagnosis');
+    await answer(label, async () => {
+      const options = { fences: [fence], fencingToken: token, reason, operator: operatorLine() };
+      const { failure, isLogged } = await sealFences(leases, resource, options);
+      if (failure !== null) throw failure.error;
+      if (!isLogged) output.warn('not kept in the log of the resource: the store does not answer');
+    });
   }
   // Whoever was admitted meanwhile stands above the seal.
   const after = isShut ? before : await answer(label, () => fence.highest(qualified));
