@@ -160,7 +160,7 @@ describe('the config in the folder', () => {
   test('that cannot be used is told of, and the way around it; nothing is asked instead', async () => {
     const [ls] = await inFolder('leasehold.yaml', 'version: 1\n', [{ args: ['ls'] }]);
     expect(ls).toMatchObject({ code: 2, stdout: '' });
-    expect(ls?.stderr).toContain('Try: leasehold ls … --url');
+    expect(ls?.stderr).toContain('Try: leasehold ls --url redis://');
   });
 
   test('that is a module is not run by a question, but named', async () => {

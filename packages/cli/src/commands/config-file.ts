@@ -5,14 +5,19 @@ import type { LoadedConfig } from '../config/load.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
+/** The file that was named, or that of the working directory, as people name it from where they stand. Rejects with `ConfigFileError`. */
+export async function fileNamed(file: string | undefined): Promise<string> {
+  const { findConfig } = await import('../config/load.ts');
+  return file ?? findConfig('.');
+}
+
 /** Reads a config, or the one in the working directory. Rejects with `ConfigFileError`. */
 export async function readConfig(
   file: string | undefined,
   env: Environment,
 ): Promise<{ readonly file: string; readonly config: LoadedConfig }> {
-  const { findConfig, loadConfig } = await import('../config/load.ts');
-  // Named as people name it from where they stand.
-  const found = file ?? (await findConfig('.'));
+  const { loadConfig } = await import('../config/load.ts');
+  const found = await fileNamed(file);
   return { file: found, config: await loadConfig(found, { env }) };
 }
 

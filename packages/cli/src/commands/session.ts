@@ -6,6 +6,7 @@ import { Output } from '../output/output.ts';
 import { withoutRepeats } from '../run/repeats.ts';
 import { configFileHere, configHere, storeOfConfig } from './config-file.ts';
 import type { CommonFlags } from './flags.ts';
+import { typedLine } from './typed.ts';
 
 /** What all commands of one run of the program share. */
 export interface Session {
@@ -54,15 +55,16 @@ export async function withLeases(
 async function targetOf(session: Session, command: Command): Promise<Target> {
   const flags = command.optsWithGlobals<CommonFlags>();
   const { env } = session.io;
-  const verb = `leasehold ${command.name()} …`;
-  if (!isStoreNamed(flags, env) && configFileHere() !== undefined) session.hint = `${verb} --url redis://<host>:<port>`;
+  if (!isStoreNamed(flags, env) && configFileHere() !== undefined) {
+    session.hint = typedLine(command, '--url redis://<host>:<port>');
+  }
   const config = flags.config ?? (await configHere(flags, env));
   const target = await findTarget({ ...flags, config }, env, (path) => storeOfConfig(path, env));
   const passedOver = config === undefined && flags.url === undefined ? configFileHere() : undefined;
   session.hint = undefined;
   if (passedOver === undefined) return target;
   // Perhaps the store that is meant is in it.
-  session.hint = `${verb} --config ${passedOver}`;
+  session.hint = typedLine(command, `--config ${passedOver}`);
   return { ...target, origin: `${target.origin}, not ${passedOver}` };
 }
 

@@ -4,7 +4,7 @@ import type { Problem } from '../config/problem.ts';
 import { EXIT } from '../exit.ts';
 import type { Output } from '../output/output.ts';
 import type { Cell, Column } from '../output/table.ts';
-import { readConfig } from './config-file.ts';
+import { fileNamed, readConfig } from './config-file.ts';
 import { nextFlag } from './flags.ts';
 import { outputOf, type Session } from './session.ts';
 
@@ -14,7 +14,8 @@ interface ValidateFlags {
 
 /** What came of it: a config without problems has its jobs and their next ticks. */
 interface Verdict {
-  readonly file: string;
+  /** Undefined if there is none. */
+  readonly file: string | undefined;
   readonly problems: readonly Problem[];
   readonly warnings: readonly Problem[];
   readonly schedules: Advice['schedules'];
@@ -41,7 +42,12 @@ export function addValidate(program: Command, session: Session): Command {
       const output = outputOf(session, command);
       const verdict = await judge(file, session.io.env, next);
       if (verdict.problems.length > 0) session.exit = EXIT.usage;
-      if (output.isJson) return output.json('validation', { valid: verdict.problems.length === 0, ...verdict });
+      if (output.isJson)
+        return output.json('validation', {
+          valid: verdict.problems.length === 0,
+          ...verdict,
+          file: verdict.file ?? '.',
+        });
       await print(verdict, output);
     });
 }
@@ -56,15 +62,10 @@ async function judge(
     import('../config/advice.ts'),
     import('../config/handlers.ts'),
   ]);
-  const failed = (problems: readonly Problem[]): Verdict => ({
-    file: file ?? '.',
-    problems,
-    warnings: [],
-    schedules: [],
-    jobs: 0,
-  });
+  let found: string | undefined;
   try {
-    const { file: found, config } = await readConfig(file, env);
+    found = await fileNamed(file);
+    const { config } = await readConfig(found, env);
     const { warnings, schedules } = checkConfig(config, { count: next });
     const problems = await resolveHandlers(config).then(
       () => [],
@@ -75,7 +76,9 @@ async function judge(
     );
     return { file: found, problems, warnings, schedules, jobs: config.settings.jobs.length };
   } catch (error) {
-    if (error instanceof ConfigFileError) return failed(error.problems);
+    if (error instanceof ConfigFileError) {
+      return { file: found, problems: error.problems, warnings: [], schedules: [], jobs: 0 };
+    }
     throw error;
   }
 }
@@ -89,7 +92,8 @@ async function print({ file, problems, warnings, schedules, jobs }: Verdict, out
     for (const problem of found) output.line(`${kind}: ${formatProblems([problem]).trimEnd()}`);
   }
   if (problems.length > 0) {
-    output.warn(`${file}: ${counted(problems.length, 'problem')}; nothing would run`, 'bad');
+    const count = counted(problems.length, 'problem');
+    output.warn(`${file === undefined ? '' : `${file}: `}${count}; nothing would run`, 'bad');
     return;
   }
   if (schedules.length > 0) {

@@ -63,13 +63,14 @@ export async function findConfig(folder: string): Promise<string> {
   );
   const found = there.filter((name) => name !== undefined);
   const [first] = found;
-  const source = new Source(folder);
+  const fail = (message: string, remedy: string): ConfigFileError => {
+    const which = folder === '.' ? 'this folder' : folder;
+    return new ConfigFileError([new Source(undefined).problem([], `${which} has ${message}`, remedy)]);
+  };
   if (first === undefined) {
-    throw new ConfigFileError([source.problem([], 'has no config', `name a file, or make one: ${CONFIG_FILES[0]}`)]);
+    throw fail(`no config (none of ${CONFIG_FILES.join(', ')})`, 'name a file, or write one with leasehold init');
   }
-  if (found.length > 1) {
-    throw new ConfigFileError([source.problem([], `has ${found.join(' and ')}`, 'name the one that is meant')]);
-  }
+  if (found.length > 1) throw fail(found.join(' and '), 'name the one that is meant');
   return join(folder, first);
 }
 

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { call } from './call.ts';
 
 let folder: string;
@@ -157,4 +157,36 @@ test('schema prints what the package has as schema.json', async () => {
   const { code, stdout } = await call(['schema']);
   expect(code).toBe(0);
   expect(JSON.parse(stdout)).toEqual(JSON.parse(published));
+});
+
+describe('without the name of a file', () => {
+  const home = process.cwd();
+  beforeEach(() => process.chdir(folder));
+  afterEach(() => process.chdir(home));
+
+  test('what is said names the config of the folder', async () => {
+    await writeFile('leasehold.yaml', BROKEN);
+    const validate = await call(['validate']);
+    expect(validate).toMatchObject({ code: 2, stderr: 'leasehold.yaml: 2 problems; nothing would run\n' });
+    expect((await call(['run'])).stderr).toContain('nothing runs\nTry: leasehold validate leasehold.yaml\n');
+  });
+
+  test('a folder without a config is told of, with the names that are looked for', async () => {
+    const said =
+      /^error: this folder has no config \(none of leasehold\.yaml, .*leasehold\.config\.mjs\); .*leasehold init$/m;
+    const validate = await call(['validate']);
+    expect(validate).toMatchObject({ code: 2, stdout: expect.stringMatching(said) });
+    expect(validate.stderr).toBe('1 problem; nothing would run\n');
+    expect(JSON.parse((await call(['validate', '--json'])).stdout)).toMatchObject({ valid: false, file: '.' });
+    const run = await call(['run']);
+    expect(run).toMatchObject({ code: 2, stderr: expect.stringMatching(said) });
+    // There is nothing that validate could say more of.
+    expect(run.stderr).not.toContain('Try:');
+  });
+
+  test('a command that cannot use the config of the folder says how it is typed without', async () => {
+    await writeFile('leasehold.yaml', BROKEN);
+    const { stderr } = await call(['show', 'customer:42']);
+    expect(stderr).toContain('Try: leasehold show customer:42 --url redis://<host>:<port>\n');
+  });
 });

@@ -2,7 +2,14 @@ import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 
-import { defineConfig, findConfig, loadConfig, parseConfig, type LeaseholdConfig } from '../../src/index.ts';
+import {
+  CONFIG_FILES,
+  defineConfig,
+  findConfig,
+  loadConfig,
+  parseConfig,
+  type LeaseholdConfig,
+} from '../../src/index.ts';
 import { hostOf } from '../../src/connection.ts';
 import { folderOf, problemsOf, withJob } from './support.ts';
 
@@ -178,9 +185,10 @@ test('a config is found by its name, and not chosen among several', async () => 
   await using two = await folderOf({ 'leasehold.yaml': '', 'leasehold.json': '' });
   expect(await findConfig(one.path)).toBe(one.file('leasehold.config.mjs'));
   const [missing] = await problemsOf(() => findConfig(none.path));
-  expect(missing?.message).toBe('has no config');
+  expect(missing).toMatchObject({ file: undefined, message: expect.stringContaining(`${none.path} has no config (`) });
+  for (const name of CONFIG_FILES) expect(missing?.message).toContain(name);
   const [several] = await problemsOf(() => findConfig(two.path));
-  expect(several?.message).toBe('has leasehold.yaml and leasehold.json');
+  expect(several?.message).toBe(`${two.path} has leasehold.yaml and leasehold.json`);
 });
 
 test('keys that are no names in JavaScript are refused in a config that code has made, too', async () => {

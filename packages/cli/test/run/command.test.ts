@@ -53,7 +53,7 @@ test('leasehold run says all that is wrong, each with its place, and exits with 
       /^error: .*broken\.yaml:5:31 jobs\.poll\.handler: .* does not export 'pol'; did you mean #poll\?$/,
     ),
     'leasehold: 2 problems; nothing runs',
-    'Try: leasehold validate',
+    `Try: leasehold validate ${broken}`,
     '',
   ]);
 });
