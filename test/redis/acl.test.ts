@@ -122,6 +122,12 @@ async function diagnose(user: string, prefix: string): Promise<void> {
         value: { kind: 'foreign', type, preview: expect.stringContaining('x') as string },
       });
     }
+    // What people type themselves.
+    await using hand = await connectRedis(server.url.replace('redis://', `redis://${user}:secret@`), {
+      enableReadyCheck: false,
+    });
+    expect(await hand.role()).toContain('master');
+    expect(await hand.call('EVAL_RO', 'return redis.call("TYPE", KEYS[1]).ok', 1, key('list'))).toBe('list');
     const nobody = { instance: 'nobody', name: '', host: '', pid: 1, startedAt: '' };
     const { connections, servers } = await store.evidence('r', nobody, call);
     const asked = [connections, ...Object.values(servers[0] ?? {})] as { readonly known?: boolean }[];

@@ -9,6 +9,8 @@ const needs = {
   libfaketime: () => find('faketime', thisMachine).path !== null,
   tmux: () => find('tmux', thisMachine).path !== null,
   promtool: () => find('promtool', thisMachine).path !== null,
+  /** Beside the server, where that was installed. */
+  'redis-cli': () => spawnSync('redis-cli', ['--version']).status === 0,
   /** Root, which may make namespaces of processes and of mounts. */
   namespaces: () =>
     process.getuid?.() === 0 && spawnSync('unshare', ['--pid', '--fork', '--mount-proc', 'true']).status === 0,

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { type Argument, Command, CommanderError, Help } from 'commander';
 import { addCompletion } from './commands/completion.ts';
 import { addDiagnose } from './commands/diagnose.ts';
+import { addDoctor } from './commands/doctor.ts';
 import { addExec } from './commands/exec.ts';
 import { addFence } from './commands/fence.ts';
 import { withConnectionFlags, withOutputFlags, type CommonFlags } from './commands/flags.ts';
@@ -44,6 +45,7 @@ const VERBS: readonly Verb[] = [
   { group: LOOK, add: addTop, example: "leasehold top 'customer:*' -n 2s" },
   { group: LOOK, add: addRuns, example: 'leasehold runs nightly-report --resource reports' },
   { group: LOOK, add: addDiagnose, example: 'leasehold diagnose reports --observe -c leasehold.yaml' },
+  { group: LOOK, add: addDoctor, example: 'leasehold doctor leasehold.yaml' },
   { group: ACT, add: addStop, example: 'leasehold stop reports --reason INC-4711' },
   {
     group: ACT,

@@ -1,5 +1,5 @@
 import { ConfigError, type Fence } from '@leasehold/core';
-import { postgresFence } from '@leasehold/core/postgres';
+import { postgresFence, schemaStatus, type SchemaStatus } from '@leasehold/core/postgres';
 import { redisFence } from '@leasehold/core/redis';
 import type pg from 'pg';
 import type { Logger } from 'pino';
@@ -12,6 +12,8 @@ export interface OpenFence {
   readonly settings: FenceSettings;
   readonly fence: Fence;
   readonly close: () => Promise<unknown>;
+  /** What of it is installed, where something has to be. */
+  readonly status?: () => Promise<SchemaStatus>;
 }
 
 /** Connects at its first use. Rejects with `ConfigError` for what cannot work. */
@@ -39,7 +41,8 @@ async function openPostgres(name: string, settings: Kind<'postgres'>, log: Logge
   try {
     const times = { timeout: timeoutMs, idleTimeout: idleTimeoutMs, lockTimeout: lockTimeoutMs };
     const fence = postgresFence(pool, { name, schema, isolation, ...times });
-    return { settings, fence, close: () => pool.end() };
+    const status = (): Promise<SchemaStatus> => schemaStatus(pool, { schema, limit: 0 });
+    return { settings, fence, status, close: () => pool.end() };
   } catch (error) {
     await pool.end();
     throw error;

@@ -1,4 +1,5 @@
 import type { LeaseInfo } from '../lease/info.ts';
+import { logKey } from '../redis/keys.ts';
 import type { OwnerFinding } from './probe.ts';
 import { quote } from './probes/by-hand.ts';
 
@@ -8,6 +9,25 @@ export interface ByHand {
   readonly lookFor: string;
 }
 
+/**
+ * For people who have redis-cli alone: what is at the key now, by the clock of that instant. Values are told as JSON, so that
+ * none can look like another line.
+ *
+ * KEYS  1 record · 2 log
+ */
+const LOOK = [
+  'local t = redis.call("TIME")',
+  'local now = t[1] .. string.format("%06d", t[2])',
+  'local kind = redis.call("TYPE", KEYS[1]).ok',
+  'local r = { "now_us " .. now, "type " .. kind, "pttl_ms " .. redis.call("PTTL", KEYS[1]) }',
+  'local names = { "owner", "lease_id", "fencing_token", "ttl_ms", "expires_us", "extended_us", "extensions", "acquired_us", "revoked", "prev_owner", "prev_token", "prev_end", "prev_reason", "owner_json" }',
+  'if kind == "hash" then local v = redis.call("HMGET", KEYS[1], unpack(names))',
+  'if tonumber(v[5]) then r[#r + 1] = string.format("left_ms %.0f", (v[5] - now) / 1000) end',
+  'for i, name in ipairs(names) do if v[i] then r[#r + 1] = name .. " " .. cjson.encode(v[i]) end end end',
+  'if redis.call("TYPE", KEYS[2]).ok == "stream" then for i, e in ipairs(redis.call("XREVRANGE", KEYS[2], "+", "-", "COUNT", 10)) do r[#r + 1] = "event " .. cjson.encode(e[2]) end end',
+  'return r',
+].join(' ');
+
 /** Reads only. `$REDIS_URL` stands for the address, so that no password is in it. */
 export function byHandOf(key: string, info: LeaseInfo | null, owner: OwnerFinding): readonly ByHand[] {
   const redis = (rest: string): string => `redis-cli -u "$REDIS_URL" ${rest}`;
@@ -16,6 +36,10 @@ export function byHandOf(key: string, info: LeaseInfo | null, owner: OwnerFindin
     key === ''
       ? []
       : [
+          {
+            command: redis(`EVAL_RO ${quote(LOOK)} 2 ${quote(key)} ${quote(logKey(key))}`),
+            lookFor: 'all of it in one step: left_ms, owner, lease_id, extended_us, and the last 10 events',
+          },
           {
             command: redis(
               `HMGET ${quote(key)} owner fencing_token lease_id expires_us extended_us extensions revoked`,

@@ -73,7 +73,7 @@ export async function doctor(manager: LeaseManager, options: DoctorOptions = {})
     ...ofServers(survey, quarantine),
     ...ofGroup(survey),
     ...(usable.known || valueOf(rights) !== undefined ? checkRights(rights) : []),
-    checkClock(servers[0]),
+    usable.known ? checkClock(servers[0]) : undefined,
     checkNtp(ntp),
     checkOwnerClocks(found.owners),
     ...checkTiming({

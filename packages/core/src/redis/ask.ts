@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts';
+import { LeaseholdError } from '../errors.ts';
 import { known, unknown, type Reading } from '../store/reading.ts';
 import { messageOf } from '../thrown.ts';
 import type { Send } from './client.ts';
@@ -49,6 +50,6 @@ export class Budget {
 
 /** Why there is no value. */
 export function failed(error: unknown): Reading<never> {
-  if (isAuthFailure(error)) return unknown('not-permitted', messageOf(error));
+  if (isAuthFailure(error) || LeaseholdError.is(error, 'STORE_AUTH')) return unknown('not-permitted', messageOf(error));
   return unknown(isErrorReply(error) ? 'not-known' : 'unreachable', messageOf(error) || 'the connection failed');
 }

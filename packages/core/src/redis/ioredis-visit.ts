@@ -102,11 +102,12 @@ function optionsOf(source: Source): Readonly<Record<string, unknown>> {
 }
 
 function visit(client: IoredisRedis): Visit {
-  // Every call of ours reports its own failure.
-  client.on('error', () => {});
+  // Comes beside the failure of what was asked, and says more than that the connection is closed.
+  let trouble: unknown;
+  client.on('error', (error: unknown) => (trouble ??= error));
   return {
     send: (command, args) => client.call(command, ...args),
-    connect: () => client.connect(),
+    connect: () => client.connect().catch((error: unknown) => Promise.reject((trouble ?? error) as Error)),
     disconnect: () => client.disconnect(),
   };
 }

@@ -7,7 +7,7 @@ import { logKey, recordKey } from './keys.ts';
 /** What the store does without, a little worse. */
 const DISPENSABLE: ReadonlySet<string> = new Set(['publish', 'xadd', 'client|setname']);
 
-/** Who lacks all of these writes nothing, and is not meant to. */
+/** Who lacks all of these and can read records writes nothing, and is not meant to. */
 const WRITING = ['hset', 'del', 'zadd', 'xadd', 'persist', 'pexpire'];
 
 const WITHOUT_KEYS: ReadonlySet<string> = new Set([
@@ -24,7 +24,7 @@ export function questionsOf(prefix: string): readonly (readonly string[])[] {
 
 const NAMES: readonly string[] = [...new Set([...OWNING, ...LOOKING])];
 
-/** So many words that the server finds the keys among them. */
+/** With as much of it as its rights depend on. */
 function commandOf(prefix: string, name: string): readonly string[] {
   const key = recordKey(prefix, 'doctor');
   const channel = `${prefix}:owner:doctor`;
@@ -43,14 +43,15 @@ function commandOf(prefix: string, name: string): readonly string[] {
     case 'xadd':
       return [name, logKey(key), '*', 'x', 'x'];
     default:
-      return WITHOUT_KEYS.has(name) ? words : [name, key, '0', '0'];
+      // No word more: some commands take each for a key.
+      return WITHOUT_KEYS.has(name) ? words : [name, key];
   }
 }
 
 /** `may`: the answers to `questionsOf`, in its order. */
 export function judgeRights(prefix: string, may: readonly boolean[]): StoreRights {
   const denied = new Set(NAMES.filter((_, at) => may[at] === false));
-  const onlyLooks = WRITING.every((name) => denied.has(name));
+  const onlyLooks = WRITING.every((name) => denied.has(name)) && !denied.has('hmget');
   return {
     missing: missingOf(OWNING, denied, prefix).map((right) => ({
       right,

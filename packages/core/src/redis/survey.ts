@@ -39,12 +39,17 @@ export async function surveyStore(inquiry: Inquiry, prefix: string, call: StoreC
   await given;
   await others.done();
   return {
-    usable: client.known ? known(true) : client,
+    usable: client.known ? known(true) : whyNot(client, own[0]),
     isCluster: isIoredis(source) && source.isCluster === true,
     sentinels: isNodeRedis(source) ? null : (sentinelsOf(source)?.endpoints.length ?? null),
     servers: withoutDoubles([...own, ...others.found()]),
     rights: await rights,
   };
+}
+
+/** A fresh connection says why it fails; that of the store tries again for as long as it is asked to. */
+function whyNot(reason: Extract<Reading<never>, { known: false }>, server: ServerEvidence | undefined): Reading<never> {
+  return reason.why === 'unreachable' && server?.version.known === false ? server.version : reason;
 }
 
 async function askRights(connection: RedisConnection, prefix: string, budget: Budget): Promise<Reading<StoreRights>> {

@@ -32,7 +32,7 @@ export function checkTiming(checks: TimingChecks): readonly Finding[] {
   return [
     ...leases.map((lease) => ofLease(lease, checks)),
     ...ofOwners(found.owners, checks),
-    ...ratio(timing.refreshRatio ?? 3),
+    ...(leases.length === 0 ? [] : ratio(timing.refreshRatio ?? 3)),
     ...extensions(found),
   ];
 }
