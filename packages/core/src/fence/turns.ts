@@ -34,10 +34,18 @@ export class Queues {
 }
 
 interface Running {
+  /** Of which fence. */
+  readonly turns: Turns;
   readonly name: string;
   readonly around: Running | undefined;
   isOver: boolean;
 }
+
+/**
+ * The write that this code runs in. One for all fences: until Node 24 every promise of the process costs a little more for
+ * each such storage that was ever used, also for those that nobody has any more.
+ */
+const inside = new AsyncLocalStorage<Running>();
 
 /**
  * Lets the writes of one grant run one after the other within this process, so that none of them has to do its work
@@ -48,8 +56,6 @@ export class Turns {
   readonly #clock: Clock;
   readonly #timeoutMs: number;
   readonly #queues = new Queues();
-  /** The write that this code runs in. */
-  readonly #inside = new AsyncLocalStorage<Running>();
 
   /** Of the fence of that name. A write waits `timeoutMs` for its turn and no longer: the body before it may never settle. */
   constructor(fence: string, clock: Clock, timeoutMs: number) {
@@ -61,9 +67,9 @@ export class Turns {
   /** Rejects with `ConfigError` inside a write of the same grant, which would wait for itself; and with `FenceUnavailableError`. */
   async run<T>({ resource, fencingToken, leaseId }: Grant, write: () => Promise<T>): Promise<T> {
     const name = `${fencingToken} ${leaseId} ${resource}`;
-    const around = this.#inside.getStore();
+    const around = inside.getStore();
     for (let at = around; at !== undefined; at = at.around) {
-      if (at.name !== name || at.isOver) continue;
+      if (at.turns !== this || at.name !== name || at.isOver) continue;
       throw new ConfigError('write', 'inside a write of the same lease would wait for it; use the tx of that write');
     }
     const place = this.#queues.take(name);
@@ -72,9 +78,9 @@ export class Turns {
       const why = `another write of this lease is still in its body; ${this.#timeoutMs} ms are over`;
       throw new FenceUnavailableError(resource, this.#fence, why, undefined, 'not-written');
     }
-    const running: Running = { name, around, isOver: false };
+    const running: Running = { turns: this, name, around, isOver: false };
     try {
-      return await this.#inside.run(running, write);
+      return await inside.run(running, write);
     } finally {
       running.isOver = true;
       place.end();

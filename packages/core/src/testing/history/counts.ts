@@ -1,7 +1,7 @@
 import { overlaps } from './owner.ts';
 import type { View } from './view.ts';
 
-/** How much a run runsWereExercised. */
+/** How much a run exercised. */
 export interface Counts {
   acquisitions: number;
   /** Of these, of a resource that another process had before and had not given back. */

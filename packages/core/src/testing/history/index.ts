@@ -25,3 +25,6 @@ export { oneTrustingOwner, lossIsFinal, writeIsGated } from './owner.ts';
 export { ghostIsContained, lostIsNotExtended, leaseIdIsGrantedOnce, releaseIsOwn, tokensGrow } from './store.ts';
 export { checkCounts, runsWereExercised, faultsHadEffect } from './validity.ts';
 export { View } from './view.ts';
+export { Recorder, type About, type Recording, type RecorderOptions } from './recorder.ts';
+export { RecordingFence, type WriteTag } from './recording-fence.ts';
+export { recordStore } from './recording-store.ts';
