@@ -19,8 +19,11 @@ export interface Incident extends AsyncDisposable {
   force(resource: string, leaseId: string, rest?: Partial<ForceReleaseOptions>): Promise<ForceReleaseResult>;
 }
 
-/** `ttlMs`: of the owner's leases. A short one runs out soon; a longer one is safe on a machine that is busy. */
-export async function incident(ttlMs = 500): Promise<Incident> {
+/**
+ * `ttlMs`: of the owner's leases. A short one runs out soon; a longer one is safe on a machine that is busy. `ownerUrl`: by
+ * which way the owner talks to the store.
+ */
+export async function incident(ttlMs = 500, ownerUrl?: string): Promise<Incident> {
   const url = inject('redisUrl');
   const prefix = uniqueName('incident');
   const operator = new LeaseManager({ store: redisStore(url, { prefix }), ttl: '1s' });
@@ -29,7 +32,10 @@ export async function incident(ttlMs = 500): Promise<Incident> {
   const told: ManagerEvents['forceReleased'][0][] = [];
   operator.on('forceReleased', (event) => told.push(event));
   // They run side by side: what one test leaves may not be ended with another.
-  const owner = startChild(member, { env: { REDIS_URL: url, PREFIX: prefix, TTL_MS: String(ttlMs) }, scope: 'file' });
+  const owner = startChild(member, {
+    env: { REDIS_URL: ownerUrl ?? url, PREFIX: prefix, TTL_MS: String(ttlMs) },
+    scope: 'file',
+  });
   await owner.next('ready');
   return {
     owner,

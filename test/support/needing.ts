@@ -14,6 +14,10 @@ const needs = {
   /** Root, which may make namespaces of processes and of mounts. */
   namespaces: () =>
     process.getuid?.() === 0 && spawnSync('unshare', ['--pid', '--fork', '--mount-proc', 'true']).status === 0,
+  /** The same, and the tool that links networks. */
+  networks: () =>
+    process.getuid?.() === 0 &&
+    spawnSync('unshare', ['--net', 'ip', 'link', 'add', 'near', 'type', 'veth', 'peer', 'name', 'far']).status === 0,
   freezer: () => freezers().length > 0,
 } as const;
 
@@ -24,5 +28,5 @@ const needs = {
 export function testNeeding(tool: keyof typeof needs, name: string, body: () => Promise<void> | void): void {
   if (needs[tool]()) test(name, body);
   // oxlint-disable-next-line vitest/no-disabled-tests -- not run is what must be reported
-  else test.skip(`${name} [needs ${tool}]`, body);
+  else test.skip(`${name} [needs ${tool === 'networks' ? 'namespaces' : tool}]`, body);
 }

@@ -227,26 +227,19 @@ function factsOf(resource: string, found: Found): Facts {
     owner,
     connections: connections?.length,
     marginMs: record === null ? 0 : marginOf(record.ttlMs),
-    ...lostOf(found.ground, evidence, isYoung),
+    ...lostOf(found.ground, uptimeMs),
   };
 }
 
-/**
- * Of a lease that the store may have lost: nobody knows its ttl, so that of this manager stands for it. After a restart it
- * counts from the start of the server, otherwise from now.
- */
 function lostOf(
   { store, timing, quarantine }: Ground,
-  evidence: StoreEvidence | undefined,
-  isYoung: boolean,
-): Pick<Facts, 'trustedMs' | 'quarantined'> {
-  const server = evidence?.servers[0];
-  const uptimeMs = server && valueOf(server.uptimeMs);
-  const ageMs = store.server?.ageMs ?? uptimeMs ?? Infinity;
-  const trustedMs = isYoung ? Math.max(0, Math.ceil(timing.ttlMs - ageMs)) : timing.ttlMs;
+  uptimeMs: number | undefined,
+): Pick<Facts, 'trustedMs' | 'ageMs' | 'quarantined'> {
+  const { ttlMs } = timing;
+  const ageMs = Math.min(store.server?.ageMs ?? Infinity, uptimeMs ?? Infinity);
   // As acquisitions reckon it.
-  const quarantined = (quarantine || store.server?.restarted === true) && ageMs < timing.ttlMs;
-  return { trustedMs, quarantined };
+  const quarantined = (quarantine || store.server?.restarted === true) && (store.server?.ageMs ?? Infinity) < ttlMs;
+  return { trustedMs: ttlMs, ageMs, quarantined };
 }
 
 function identityOf(record: LeaseRecord | null): OwnerIdentity | null {

@@ -73,10 +73,13 @@ export interface Facts {
   /** What a lease must have run out by before anybody else's clock is believed. Milliseconds. */
   readonly marginMs: number;
   /**
-   * For how long at most an owner may still trust a lease that the store has lost, where there is no record; and whether
-   * this manager's acquisitions wait for that. Milliseconds.
+   * For how long at most an owner may still trust a lease that the store has lost, where there is no record: nobody knows
+   * its ttl, so that of this manager stands for it. Milliseconds.
    */
   readonly trustedMs: number;
+  /** Of the server's process; `Infinity` if not known. */
+  readonly ageMs: number;
+  /** Acquisitions of this manager wait until the server is older than the ttl. */
   readonly quarantined: boolean;
 }
 
@@ -239,28 +242,31 @@ function find(facts: Facts): Found {
 }
 
 function findAbsent(facts: Facts): Found {
-  const { resource, evictionPolicy, evictedKeys, restarted, fences, trustedMs, quarantined } = facts;
+  const { resource, evictionPolicy, evictedKeys, restarted, fences, trustedMs, ageMs, quarantined } = facts;
   const highest = Math.max(0, ...fences.map((fence) => fence.highest ?? 0));
   const acquire = !quarantined;
   const what = quarantined
     ? 'the quarantine: acquisitions wait until what was lost has run out'
     : 'what was lost to run out: an owner may trust it for so long at most';
-  const waitFor = trustedMs > 0 ? { what, ms: trustedMs } : null;
+  // What a start has lost was granted before it. When it was thrown away or flushed nobody knows: perhaps just now.
+  const sinceStart = { what, ms: Math.max(0, trustedMs - ageMs) };
+  const sinceNow = { what, ms: quarantined ? sinceStart.ms : trustedMs };
   if (evictedKeys > 0 && evictionPolicy !== '' && evictionPolicy !== 'noeviction') {
     return found(
       'evicted',
       'act',
       `There is no record of ${resource}, and this server evicts keys (${evictionPolicy}, ${evictedKeys} so far): a lease may have been thrown away. Use a fence, and noeviction.`,
-      { acquire, waitFor },
+      { acquire, waitFor: sinceNow },
     );
   }
   if (restarted || highest > 0) {
+    const waitFor = highest > 0 ? sinceNow : sinceStart;
     const why = highest > 0 ? `a fence has admitted token ${highest}` : 'the server is younger than leases can be';
     return found(
       'data-lost',
       'act',
       `There is no record of ${resource}, but ${why}: the store has lost data. An owner may still trust a lease for up to its ttl.`,
-      { acquire, waitFor },
+      { acquire, waitFor: waitFor.ms > 0 ? waitFor : null },
     );
   }
   return found('free', 'ok', `${resource} is free: nobody is known to have held it.`, { acquire: true });

@@ -56,7 +56,8 @@ export function factsWith(rest: Partial<Facts> = {}): Facts {
     owner: ownerThatIs('unverifiable'),
     connections: 1,
     marginMs: MARGIN_MS,
-    trustedMs: 0,
+    trustedMs: TTL_MS,
+    ageMs: Infinity,
     quarantined: false,
     ...rest,
   };

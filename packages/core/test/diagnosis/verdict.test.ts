@@ -52,7 +52,8 @@ function facts(fields: Partial<Facts> = {}): Facts {
     owner: owner('unverifiable'),
     connections: 1,
     marginMs: 1000,
-    trustedMs: 0,
+    trustedMs: TTL_MS,
+    ageMs: Infinity,
     quarantined: false,
     ...fields,
   };
@@ -148,13 +149,17 @@ test('a fence that knows nobody of the resource vouches for nothing; beside one 
 });
 
 test('what was lost is waited for as long as its owner may trust it, by acquisitions too if the manager says so', () => {
-  const lost = { record: null, restarted: true, fences: [], trustedMs: 12_000 };
+  const lost = { record: null, restarted: true, fences: [], ageMs: TTL_MS - 12_000 };
   const open = judge(facts(lost));
   expect(open).toMatchObject({ code: 'data-lost', allowed: { acquire: true }, waitFor: { ms: 12_000 } });
   const kept = judge(facts({ ...lost, quarantined: true }));
   expect(kept).toMatchObject({ code: 'data-lost', allowed: { acquire: false }, waitFor: { ms: 12_000 } });
   expect(kept.waitFor?.what).toContain('quarantine');
-  expect(judge(facts({ ...lost, trustedMs: 0 })).waitFor).toBeNull();
+  expect(judge(facts({ ...lost, ageMs: 50_000 })).waitFor).toBeNull();
+  // A fence knows of it, or it was thrown away: that may have been just now, however long ago the start was.
+  expect(judge(facts({ ...lost, fences: [FENCE] })).waitFor).toMatchObject({ ms: TTL_MS });
+  const evicted = judge(facts({ ...lost, evictionPolicy: 'allkeys-lru', evictedKeys: 1 }));
+  expect(evicted).toMatchObject({ code: 'evicted', waitFor: { ms: TTL_MS } });
 });
 
 /** mulberry32: the same numbers for the same seed. */
