@@ -57,7 +57,7 @@ function of(found: Checkup, id: Finding['id'], subject?: string): Finding {
 async function withSettings<T>(settings: Readonly<Record<string, string>>, body: () => Promise<T>): Promise<T> {
   const before: [string, string][] = [];
   for (const name of Object.keys(settings)) {
-    const [, value = ''] = (await raw.config('GET', name)) as string[];
+    const [, value = ''] = await raw.config('GET', name);
     before.push([name, value]);
   }
   try {

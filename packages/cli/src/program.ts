@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { type Argument, Command, CommanderError, Help } from 'commander';
 import { addCompletion } from './commands/completion.ts';
 import { addDiagnose } from './commands/diagnose.ts';
 import { addDoctor } from './commands/doctor.ts';
+import { addEvidence } from './commands/evidence.ts';
 import { addExec } from './commands/exec.ts';
 import { addFence } from './commands/fence.ts';
 import { withConnectionFlags, withOutputFlags, type CommonFlags } from './commands/flags.ts';
@@ -24,6 +24,7 @@ import { EXIT, EXIT_MEANINGS } from './exit.ts';
 import { escapeText } from './output/escape.ts';
 import { describeFailure, failureJson } from './output/failure.ts';
 import type { Io } from './output/io.ts';
+import { ownVersion } from './version.ts';
 
 const LOOK = 'Look (read only, safe at any time):';
 const ACT = 'Act:';
@@ -45,6 +46,7 @@ const VERBS: readonly Verb[] = [
   { group: LOOK, add: addTop, example: "leasehold top 'customer:*' -n 2s" },
   { group: LOOK, add: addRuns, example: 'leasehold runs nightly-report --resource reports' },
   { group: LOOK, add: addDiagnose, example: 'leasehold diagnose reports --observe -c leasehold.yaml' },
+  { group: LOOK, add: addEvidence, example: 'leasehold evidence reports --out incidents -c leasehold.yaml' },
   { group: LOOK, add: addDoctor, example: 'leasehold doctor leasehold.yaml' },
   { group: ACT, add: addStop, example: 'leasehold stop reports --reason INC-4711' },
   {
@@ -132,12 +134,6 @@ function createProgram(session: ParsedSession): Command {
     withOutputFlags(command).addHelpText('after', `\nExample:\n  $ ${example}`);
   }
   return program;
-}
-
-/** Of this package, which is one folder up both from the sources and from what is built of them. */
-function ownVersion(): string {
-  const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
-  return (manifest as { readonly version: string }).version;
 }
 
 /** A reader wants the commands before the options that they share. */

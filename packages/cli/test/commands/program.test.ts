@@ -9,6 +9,8 @@ const VERBS = [
   'top',
   'runs',
   'diagnose',
+  'evidence',
+  'doctor',
   'stop',
   'force-release',
   'seal',
