@@ -2,7 +2,12 @@ import type { Checkup, FindingSeverity } from '@leasehold/core/diagnosis';
 import type { Output } from './output.ts';
 import type { Tone } from './style.ts';
 
-const TONES: Readonly<Record<FindingSeverity, Tone>> = { error: 'bad', warning: 'warning', notice: 'quiet', ok: 'good' };
+const TONES: Readonly<Record<FindingSeverity, Tone>> = {
+  error: 'bad',
+  warning: 'warning',
+  notice: 'quiet',
+  ok: 'good',
+};
 
 /** The findings, the worst first, what to do about them, and the smallest rights. */
 export async function doctorView(output: Output, { findings, smallestAcl }: Checkup): Promise<void> {
@@ -32,7 +37,11 @@ export async function doctorView(output: Output, { findings, smallestAcl }: Chec
 
 function summary(findings: Checkup['findings']): string {
   const count = (severity: FindingSeverity): number => findings.filter((each) => each.severity === severity).length;
-  const parts = [plural(count('error'), 'error'), plural(count('warning'), 'warning'), plural(count('notice'), 'notice')];
+  const parts = [
+    plural(count('error'), 'error'),
+    plural(count('warning'), 'warning'),
+    plural(count('notice'), 'notice'),
+  ];
   return `${parts.join(', ')}; ${count('ok')} of ${findings.length} checks found nothing`;
 }
 
