@@ -11,14 +11,19 @@ import { factsWith, free, NEEDED_MS, ownerThatIs, recordOf, TOKEN } from './fact
 
 const page = readFileSync(new URL('../../../../docs/diagnosis.md', import.meta.url), 'utf8');
 
-/** The first two columns of the table under a heading. */
-function table(heading: string): [string, string][] {
+/** The cells of the table under a heading, the first without marks. */
+function rowsOf(heading: string): readonly (readonly string[])[] {
   const section = page.split(`\n## ${heading}\n`)[1]?.split('\n## ')[0] ?? '';
   const rows = section.split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| ---'));
   return rows.slice(1).map((row) => {
-    const [, first = '', second = ''] = row.split('|');
-    return [first.trim().replaceAll('`', ''), second.trim()];
+    const [, first = '', ...rest] = row.split('|').map((cell) => cell.trim());
+    return [first.replaceAll('`', ''), ...rest];
   });
+}
+
+/** Its first two columns. */
+function table(heading: string): [string, string][] {
+  return rowsOf(heading).map(([first = '', second = '']) => [first, second]);
 }
 
 function product<T>(choices: { readonly [K in keyof T]: readonly T[K][] }): T[] {
@@ -58,6 +63,19 @@ test('every verdict has its row, with its severity', () => {
   }
   expect(found.size).toBeGreaterThan(20);
   expect(Object.fromEntries(table('Verdicts'))).toEqual(Object.fromEntries(found));
+});
+
+test('every verdict is given in a test to what really is in that state', () => {
+  const tests = readFileSync(new URL('../../../../test/diagnosis/rows.test.ts', import.meta.url), 'utf8');
+  // Each test by the beginning of its name, and what it expects.
+  const bodies = tests.split(/\n  test(?:Needing)?\(/).slice(1);
+  const rows = rowsOf('Seen for real');
+  expect(rows.map(([code]) => code)).toEqual(table('Verdicts').map(([code]) => code));
+  for (const [code = '', how, name] of rows) {
+    expect(how).not.toBe('');
+    const found = bodies.filter((body) => body.slice(0, 120).includes(`'${name}`) && body.includes(`'${code}: `));
+    expect([code, found.length]).toEqual([code, 1]);
+  }
 });
 
 test('every piece of evidence has its row, with its name', async () => {
