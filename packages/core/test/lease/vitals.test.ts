@@ -89,7 +89,8 @@ describe('a process measures', () => {
     await clock.advanceAsync(REFRESH_MS + 200);
     expect(manager.vitals()).toMatchObject({ worstRoundTripMs: 120, worstPauseMs: 0 });
     const sent = store.next('extend', 'sent');
-    await clock.advanceAsync(REFRESH_MS);
+    // Its answer comes 120 ms later.
+    await clock.advanceAsync(REFRESH_MS - 180);
     await sent;
     clock.block(400);
     await clock.advanceAsync(200);
@@ -132,8 +133,13 @@ describe('a process measures', () => {
     await pass(REFRESH_MS + 60);
     expect(manager.vitals().clockOffsetMs).toBeGreaterThan(-5041);
     expect(manager.vitals().clockOffsetMs).toBeLessThan(-4959);
+    // One that is exact, and after the step one that is less so.
+    await pass(REFRESH_MS);
+    expect(manager.vitals().clockOffsetMs).toBeGreaterThan(-5021);
+    expect(manager.vitals().clockOffsetMs).toBeLessThan(-4999);
     ours.stepWall(-700);
-    await pass(2 * REFRESH_MS);
+    store.once('extend', { reply: 40 });
+    await pass(REFRESH_MS + 60);
     expect(manager.vitals().clockOffsetMs).toBeGreaterThan(-5741);
     expect(manager.vitals().clockOffsetMs).toBeLessThan(-5659);
     expect(store.calls).toMatchObject({ acquire: 1, read: 0 });
@@ -198,18 +204,20 @@ describe('the record says so', () => {
 
   test('the next extension tells of a pause, although it is due before the beat that measures it', async () => {
     const { manager, clock, store } = await held({ ttl: '20s' });
-    // Beats at 6500 and 6750 ms, the extension is due at 6664.
-    await clock.advanceAsync(6600);
-    expect(store.calls.extend).toBe(0);
+    // The first extensions have news of their own. Beats each 250 ms, an extension each 6664 or a little less.
+    await clock.advanceAsync(19_900);
+    expect(store.calls.extend).toBe(2);
+    const [sooner, later] = clock.timers.map(({ inMs }) => inMs).toSorted((a, b) => a - b) as [number, number];
+    expect([sooner, later]).toEqual([expect.closeTo(88, -1), 100]);
     clock.block(3000);
     await clock.advanceAsync(0);
-    expect(store.calls.extend).toBe(1);
-    expect(await written(manager)).toMatchObject({ worstPauseMs: 2850 });
+    expect(store.calls.extend).toBe(3);
+    expect(await written(manager)).toMatchObject({ worstPauseMs: 2900 });
   });
 
   test('a pause at the end of one lease is told with the acquisition of the next', async () => {
     const { manager, clock, lease } = await held();
-    await clock.advanceAsync(REFRESH_MS);
+    await clock.advanceAsync(5 * REFRESH_MS);
     clock.block(800);
     await lease.release();
     await clock.advanceAsync(5 * REFRESH_MS);
@@ -252,10 +260,16 @@ describe('the record says so', () => {
 
   test('a write that had no answer is written again', async () => {
     const { manager, clock, store } = await held();
+    // So many failures, two of them so long, that one more is no news itself.
+    for (let failures = 0; failures < 2; failures++) store.once('extend', { request: 'lost' });
     await clock.advanceAsync(5 * REFRESH_MS);
+    for (let failures = 0; failures < 10; failures++) store.once('extend', { reply: new Error('no answer') });
+    await clock.advanceAsync(5 * REFRESH_MS);
+    expect(manager.vitals().failedExtensions).toBe(12);
     clock.block(500);
     store.once('extend', { request: 'lost' });
     await clock.advanceAsync(2.5 * REFRESH_MS);
+    expect(manager.vitals().failedExtensions).toBe(13);
     expect((await written(manager))?.worstPauseMs).toBeGreaterThan(400);
   });
 
