@@ -1,12 +1,14 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { redisFence } from '@leasehold/core/redis';
+import { LeaseManager } from '@leasehold/core';
+import { redisFence, redisStore } from '@leasehold/core/redis';
 import { describe, expect, inject, test } from 'vitest';
 
 import { guardedFolder, removeFolder } from '../../scripts/services/guard.mjs';
 import { callCli, type Result } from '../e2e/fixtures/cli-process.ts';
 import { startChild, type Child } from '../support/child.ts';
 import { connectRedis, uniqueName } from '../support/redis-client.ts';
+import { until } from '../support/redis-cluster.ts';
 
 const redisUrl = inject('redisUrl');
 const member = new URL('../e2e/fixtures/member.ts', import.meta.url);
@@ -100,14 +102,22 @@ describe('leasehold diagnose and force-release, on a real owner,', () => {
     // A line that was pasted too late, about another lease, harms nobody.
     const other = await here.cli('force-release', 'reports', '--lease-id', 'another', '--reason', 'x', '--yes');
     expect(other.code).toBe(3);
-    const args = ['reports', '--lease-id', lease.leaseId, '--reason', 'INC-4711', '--yes', '--watch', '0'];
+    const args = ['reports', '--lease-id', lease.leaseId, '--reason', 'INC-4711', '--yes', '--watch', '20s'];
+    await using manager = new LeaseManager({ store: redisStore(redisUrl, { prefix: here.prefix }), owner: 'next' });
+    const successor = until(async () => (await manager.inspect('reports'))?.state === 'free').then(() =>
+      manager.acquire('reports'),
+    );
     // Two operators at once.
     const both = await Promise.all([here.cli('force-release', ...args), here.cli('force-release', ...args)]);
     expect(both.map((each) => each.code).toSorted()).toEqual([0, 3]);
     expect(both.map(({ stdout }) => stdout).join('')).toContain('released (reports');
-    expect(both.map(({ stdout }) => stdout).join('')).toContain(
-      'The old token was tried again, and refused by ledger.\nNobody has acquired it yet',
+    const next = await successor;
+    expect(both.map(({ stdout }) => stdout).join('')).toMatch(
+      new RegExp(
+        `The old token was tried again, and refused by ledger\\.\nThe next owner is next .*, token ${next.fencingToken}, \\d+\\.\\d s after the release\\.\n`,
+      ),
     );
+    await next.release();
     expect((await here.cli('log', 'reports')).stdout).toMatch(/FORCED.*INC-4711/);
 
     await using client = await connectRedis(redisUrl);
