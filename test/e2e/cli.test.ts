@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { LeaseManager, type Logger } from '@leasehold/core';
 import { redisStore } from '@leasehold/core/redis';
 import { describe, expect, inject, test } from 'vitest';
+import { call } from '../../packages/cli/test/commands/call.ts';
 import { guardedFolder, removeFolder } from '../../scripts/services/guard.mjs';
 import { startChild } from '../support/child.ts';
 import { connectRedis, uniqueName } from '../support/redis-client.ts';
@@ -125,23 +126,48 @@ describe('leasehold, on a held, an expired, a free resource and one with a hosti
     expect(hostile.isHeld()).toBe(true);
   });
 
+  test('says to a reader of a log which events are kept, unless all are', async () => {
+    await using shop = leases();
+    const { manager, prefix } = shop;
+    await using sparing = new LeaseManager({ store: redisStore(redisUrl, { prefix }), logger: silent });
+    await manager.run('all', async () => {});
+    await using lease = await sparing.acquire('few');
+    await sparing.revoke('few', { leaseId: lease.leaseId });
+    const log = (resource: string, terminal: { columns?: number } = { columns: 200 }): Promise<Result> =>
+      call(['log', resource, '-n', '1', '-u', redisUrl, '--prefix', prefix], terminal);
+    const [all, few, piped] = await Promise.all([log('all'), log('few'), log('few', {})]);
+    expect(few).toMatchObject({ code: 0, stdout: expect.stringContaining('REVOKED') });
+    expect(few.stderr).toContain('Only exceptional events of few are kept (history: exceptions)');
+    expect([all.code, piped.code]).toEqual([0, 0]);
+    expect(all.stderr + piped.stderr).not.toContain('exceptional');
+  });
+
   test('takes the store from a config file, and tells what its jobs have run and will run', async () => {
     await using shop = leases();
     const folder = guardedFolder('cli');
     const file = join(folder, 'leasehold.yaml');
     const store = `store: { redis: '\${CLI_REDIS}', prefix: ${shop.prefix} }`;
     const nightly = `nightly: { cron: '0 3 * * *', timezone: UTC, handler: ./a.js, lease: { resource: reports } }`;
+    const poll = `poll: { every: 5m, handler: ./a.js }`;
     const pay = `pay: { queue: pay, handler: ./a.js, lease: { resource: 'customer:{data.id}' } }`;
-    writeFileSync(file, `version: 1\n${store}\njobs:\n  ${nightly}\n  ${pay}\n`);
+    writeFileSync(file, `version: 1\n${store}\njobs:\n  ${nightly}\n  ${poll}\n  ${pay}\n`);
     const at = Math.floor(Date.now() / 1000) * 1000;
     await shop.manager.run('reports', { tick: { job: 'nightly', at } }, async () => {});
     const runs = (...args: string[]): Promise<Result> =>
       callCli(['runs', ...args, '-c', file], { CLI_REDIS: redisUrl });
 
-    const [all, json, unknown] = await Promise.all([runs('--next', '2'), runs('nightly', '--json'), runs('nightli')]);
+    const [all, json, unknown, pays, polls, show, counts] = await Promise.all([
+      runs('--next', '2'),
+      runs('nightly', '--json'),
+      runs('nightli'),
+      runs('pay'),
+      runs('poll'),
+      callCli(['show', 'nightly', '-c', file], { CLI_REDIS: redisUrl }),
+      callCli(['ls', '--held', '-c', file], { CLI_REDIS: redisUrl }),
+    ]);
     removeFolder(folder);
     expect(all).toMatchObject({ code: 0, stderr: `${target} · prefix ${shop.prefix} · ${file}\n` });
-    const [, second, first, last, ...more] = rowsOf(all);
+    const [, last, first, second, ...more] = rowsOf(all);
     for (const row of [second, first]) {
       expect(row?.slice(0, 3)).toEqual(['nightly', expect.stringContaining('T03:00:00.000Z'), 'NEXT']);
     }
@@ -152,7 +178,19 @@ describe('leasehold, on a held, an expired, a free resource and one with a hosti
       schema: 'leasehold/runs/v1',
       jobs: [{ job: 'nightly', resource: 'reports', ticks: [{ status: 'done' }], next: { length: 3 } }],
     });
-    expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('there are: nightly') });
+    expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('there are nightly\n') });
+    expect(unknown.stderr).toContain(`Try: leasehold runs nightly --config ${file}\n`);
+    expect(pays).toMatchObject({ code: 2, stderr: expect.stringContaining('pay is a queue job, which has no ticks') });
+    expect(pays.stderr).toContain(`Try: leasehold ls 'customer:*' --config ${file}\n`);
+    expect(polls).toMatchObject({ code: 2, stderr: expect.stringContaining('an interval job, which has no ticks') });
+    expect(show).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining('the lease of the job nightly is on reports'),
+    });
+    expect(show.stderr).toContain(`Try: leasehold show reports --config ${file}\n`);
+    // Between its runs nobody holds anything, which is not that nothing is known.
+    expect(counts).toMatchObject({ code: 0, stdout: '' });
+    expect(counts.stderr).toContain('0 of 1 shown; in all 0 held, 0 expired, 1 free\n');
   });
 
   test('says that nothing is known when the store is out of reach, and never shows the password', async () => {

@@ -4,6 +4,7 @@ import { Option, type Command } from 'commander';
 import { describeTarget } from '../connection.ts';
 import { CliError, EXIT, exitOfSignal } from '../exit.ts';
 import type { Output } from '../output/output.ts';
+import { quoteWord } from '../output/quote.ts';
 import { checkConfirmable, confirmByName } from './confirm.ts';
 import { withFences } from './fences.ts';
 import { durationFlag } from './flags.ts';
@@ -121,7 +122,9 @@ function report(output: Output, result: ForceReleaseResult, watched: string): vo
     output.line(`released (${resource}, ${owner}, token ${fencingToken}${seals})`);
     if (isUnfenced) output.line('Two owners may act: no fence refuses the writes of the old one.');
     if (aftermath !== null) for (const line of aftermathLines(aftermath, watched)) output.line(line);
-    if (aftermath?.successor == null) output.note(`Who takes it over: leasehold log ${resource} -f`);
+    if ((aftermath?.successor ?? null) === null) {
+      output.note(`Who takes it over: leasehold ls ${quoteWord(resource)} --watch`);
+    }
   } else {
     output.line(`not released: the lease has changed meanwhile (${reason ?? outcome}${seals})`);
   }

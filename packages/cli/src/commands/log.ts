@@ -7,8 +7,8 @@ import { eventTable } from '../output/events.ts';
 import type { Output } from '../output/output.ts';
 import { countFlag, instantOf, sinceFlag } from './flags.ts';
 import { follow } from './follow.ts';
+import { noRecord } from './job-resource.ts';
 import { outputOf, withLeases, type Connected, type Session } from './session.ts';
-import { noRecord } from './show.ts';
 
 interface LogFlags {
   readonly limit: number;
@@ -46,12 +46,17 @@ export function addLog(program: Command, session: Session): Command {
       await withLeases(session, command, async (connected) => {
         const { leases, target, output } = connected;
         if (flags.follow === true) return followLog(session, connected, resource, { limit: flags.limit, sinceMs });
-        const kept = await leases.history(resource, { limit: flags.limit });
-        const events = kept.filter(({ at }) => at.getTime() >= sinceMs);
-        if (kept.length === 0 && (await leases.inspect(resource)) === null) throw noRecord(resource, target.prefix);
+        const kept = await leases.history(resource, { limit: ALL });
+        const events = kept.slice(0, flags.limit).filter(({ at }) => at.getTime() >= sinceMs);
+        if (kept.length === 0 && (await leases.inspect(resource)) === null) {
+          throw await noRecord(session, connected, resource);
+        }
         if (svg !== undefined) return draw(resource, events, svg, output);
         if (output.isJson) return output.json('log', { namespace: target.prefix, resource, events });
-        if (events.length > 0) return eventTable(output, events);
+        if (events.length > 0) {
+          await eventTable(output, events);
+          return tellWhatIsKept(output, resource, kept);
+        }
         const when = flags.since === undefined ? '' : ` since ${flags.since}`;
         output.note(`No events of ${resource} are kept${when}: nothing exceptional has happened to it.`);
       });
@@ -75,18 +80,30 @@ async function followLog(
 ): Promise<void> {
   let told: ReadonlySet<string> | undefined;
   await follow(session, output, FOLLOW_MS, async () => {
-    const kept = await leases.history(resource, { limit: told === undefined ? limit : ALL });
+    const all = await leases.history(resource, { limit: ALL });
     const before = told;
-    told = new Set(kept.map((entry) => JSON.stringify(entry)));
+    const kept = before === undefined ? all.slice(0, limit) : all;
+    told = new Set(all.map((entry) => JSON.stringify(entry)));
     const fresh = kept
       .filter((entry) => entry.at.getTime() >= sinceMs && before?.has(JSON.stringify(entry)) !== true)
       .toReversed();
     if (!output.isJson) {
       if (fresh.length > 0 || before === undefined) await eventTable(output, fresh, { head: before === undefined });
+      if (before !== undefined) return;
+      // Of a resource that somebody had something would be kept.
+      if (all.length > 0 || (await leases.inspect(resource)) !== null) tellWhatIsKept(output, resource, all);
       return;
     }
     for (const entry of fresh) output.json('event', { namespace: target.prefix, resource, ...entry });
   });
+}
+
+/** Who reads the exceptional events alone must not take an owner that came in as usual for none. */
+function tellWhatIsKept(output: Output, resource: string, kept: readonly HistoryEntry[]): void {
+  if (kept.some(({ event }) => event === 'acquired' || event === 'released')) return;
+  output.aside(
+    `Only exceptional events of ${resource} are kept (history: exceptions): an owner that comes in as usual is not among them.`,
+  );
 }
 
 async function draw(

@@ -45,14 +45,14 @@ export function addLs(program: Command, session: Session): Command {
         const isWanted = filterOf(pattern, flags);
         let shown = '';
         const show = async (): Promise<void> => {
-          const found: LeaseInfo[] = [];
-          for await (const info of leases.list()) if (isWanted(info)) found.push(info);
-          found.sort(byTrouble);
+          const all: LeaseInfo[] = [];
+          for await (const info of leases.list()) all.push(info);
+          const found = all.filter(isWanted).toSorted(byTrouble);
           const now = JSON.stringify(found.map(whatMatters));
           if (now === shown) return;
           if (shown !== '' && !output.isJson) output.heading(new Date().toISOString());
           shown = now;
-          await tell(output, target.prefix, found);
+          await tell(output, target.prefix, found, all);
         };
         if (everyMs === undefined) await show();
         else await follow(session, output, everyMs, show);
@@ -73,11 +73,17 @@ function whatMatters({ resource, state, leaseId, waiting, revoked }: LeaseInfo):
   return [resource, state, leaseId, waiting, revoked];
 }
 
-async function tell(output: Output, namespace: string, found: readonly LeaseInfo[]): Promise<void> {
+async function tell(
+  output: Output,
+  namespace: string,
+  found: readonly LeaseInfo[],
+  all: readonly LeaseInfo[],
+): Promise<void> {
   if (output.isJson) return output.json('leases', { namespace, leases: found });
   if (found.length > 0) await output.table(LEASE_COLUMNS, found.map(leaseRow));
-  output.note(summary(found));
+  output.note(summary(found, all));
 }
+
 function filterOf(pattern: string | undefined, flags: LsFlags): (info: LeaseInfo) => boolean {
   const isNamed = pattern === undefined ? () => true : matcher(pattern);
   const states = new Set((['held', 'expired', 'free'] as const).filter((state) => flags[state] === true));
@@ -86,7 +92,9 @@ function filterOf(pattern: string | undefined, flags: LsFlags): (info: LeaseInfo
     isNamed(info.resource) && (states.size === 0 || states.has(info.state)) && info.owner.includes(owner);
 }
 
-function summary(found: readonly LeaseInfo[]): string {
-  const { held, expired, free } = leaseCounts(found);
-  return `${held} held, ${expired} expired, ${free} free`;
+/** Of all that is known, also if little of it was asked for: none that is held is not none that is known. */
+function summary(found: readonly LeaseInfo[], all: readonly LeaseInfo[]): string {
+  const { held, expired, free } = leaseCounts(all);
+  const counts = `${held} held, ${expired} expired, ${free} free`;
+  return found.length === all.length ? counts : `${found.length} of ${all.length} shown; in all ${counts}`;
 }

@@ -17,6 +17,6 @@ export async function runFailure(error: unknown, { io, isJson }: Session): Promi
 
 /** Of a file that is none, or not there, validate has nothing more to say. */
 function nextOf(problems: readonly Problem[]): string | undefined {
-  const [read] = problems.filter(({ path, line }) => path !== '' || line !== undefined);
+  const read = problems.find(({ path, line }) => path !== '' || line !== undefined);
   return read?.file === undefined ? undefined : `leasehold validate ${quoteWord(read.file)}`;
 }

@@ -4,6 +4,7 @@ import type { Output } from '../output/output.ts';
 import type { Column } from '../output/table.ts';
 import { readConfig } from './config-file.ts';
 import type { CommonFlags } from './flags.ts';
+import { resourceText } from './job-resource.ts';
 import { runFailure } from './run-failure.ts';
 import { logTo, runJob } from './run-job.ts';
 import { outputOf, type Session } from './session.ts';
@@ -118,7 +119,7 @@ async function show(
     job: job.name,
     kind: job.kind,
     when: whenOf(job),
-    resource: resourceOf(job),
+    resource: resourceText(job),
     handler: `${job.handler.module}#${job.handler.exported}`,
   }));
   if (output.isJson) return output.json('plan', { jobs });
@@ -137,9 +138,4 @@ function whenOf(job: JobSettings): string {
     case 'queue':
       return `queue ${job.queue}`;
   }
-}
-
-function resourceOf(job: JobSettings): string {
-  if (job.kind === 'queue') return job.lease.resource.text;
-  return job.lease.resource ?? `${job.name}@{tick}`;
 }

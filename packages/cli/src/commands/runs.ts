@@ -1,11 +1,14 @@
 import type { TickInfo } from '@leasehold/core';
 import type { Command } from 'commander';
 import type { LoadedConfig } from '../config/load.ts';
+import { nearest } from '../config/nearest.ts';
 import type { JobSettings } from '../config/settings.ts';
 import { CliError, EXIT } from '../exit.ts';
 import { jobRunTable, tickTable } from '../output/events.ts';
-import { configHere, readConfig } from './config-file.ts';
+import { quoteWord } from '../output/quote.ts';
+import { readConfig } from './config-file.ts';
 import { nextFlag, type CommonFlags } from './flags.ts';
+import { jobsOfConfig, leasesOfJob, type JobsOfConfig } from './job-resource.ts';
 import { withLeases, type Session } from './session.ts';
 
 interface RunsFlags {
@@ -33,11 +36,11 @@ export function addRuns(program: Command, session: Session): Command {
     .addOption(nextFlag(3))
     .action(async (job: string | undefined, flags: RunsFlags, command: Command) => {
       const common = command.optsWithGlobals<CommonFlags>();
-      const { env } = session.io;
-      const here = await configHere(common, env);
+      const here = await jobsOfConfig(session, common);
+      const found = here?.jobs.find(({ name }) => name === job);
+      if (found !== undefined && found.kind !== 'cron') throw withoutTicks(found, common);
       // A job that is not of the file in this folder may be one of another program.
-      const isOfHere = here !== undefined && (job === undefined || (await hasSchedule(here, job, env)));
-      const file = common.config ?? (isOfHere ? here : undefined);
+      const file = common.config ?? (job === undefined || found !== undefined ? here?.file : undefined);
       if (job === undefined && file === undefined) {
         throw new CliError(
           EXIT.usage,
@@ -46,24 +49,41 @@ export function addRuns(program: Command, session: Session): Command {
         );
       }
       if (file !== undefined) return runsOfConfig(session, command, file, job, flags);
-      if (job !== undefined) return runsOfJob(session, command, job, flags.resource ?? job);
+      if (job !== undefined) return runsOfJob(session, command, job, flags.resource ?? job, here);
     });
 }
 
-async function hasSchedule(file: string, job: string, env: Session['io']['env']): Promise<boolean> {
-  const { settings } = (await readConfig(file, env)).config;
-  return settings.jobs.some(({ name, kind }) => name === job && kind !== 'queue');
+function withoutTicks(job: Exclude<JobSettings, { kind: 'cron' }>, flags: CommonFlags): CliError {
+  const what =
+    job.kind === 'queue'
+      ? `a queue job, which has no ticks: BullMQ keeps what became of its jobs, in the queue ${job.queue}`
+      : 'an interval job, which has no ticks: its next run is counted from its last';
+  return new CliError(EXIT.usage, `${job.name} is ${what}`, leasesOfJob(job, flags));
 }
 
-async function runsOfJob(session: Session, command: Command, job: string, resource: string): Promise<void> {
+/** Which jobs have ticks, and the command that tells of the one that was meant. */
+function others(job: string, jobs: readonly JobSettings[]): { readonly names: string; readonly meant?: string } {
+  const names = jobs.filter(({ kind }) => kind === 'cron').map(({ name }) => name);
+  const meant = nearest(job, names);
+  const said = `with a schedule there are ${names.join(', ') || 'none'}`;
+  return meant === undefined ? { names: said } : { names: said, meant: `leasehold runs ${quoteWord(meant)}` };
+}
+
+async function runsOfJob(
+  session: Session,
+  command: Command,
+  job: string,
+  resource: string,
+  here: JobsOfConfig | undefined,
+): Promise<void> {
   await withLeases(session, command, async ({ leases, target, output }) => {
     const ticks = await leases.runs(job, { resource });
     if (ticks.length === 0) {
-      throw new CliError(
-        EXIT.no,
-        `job ${job} has never claimed a tick on ${resource} in ${target.prefix}`,
-        'the name of its lease with --resource',
-      );
+      const never = `job ${job} has never claimed a tick on ${resource} in ${target.prefix}`;
+      if (here === undefined) throw new CliError(EXIT.no, never, 'the name of its lease with --resource');
+      const { names, meant } = others(job, here.jobs);
+      const next = meant ?? 'the name of its lease with --resource';
+      throw new CliError(EXIT.no, `${never}, and ${here.file} has no such job; ${names}`, next);
     }
     if (output.isJson) output.json('runs', { namespace: target.prefix, jobs: [{ job, resource, ticks, next: [] }] });
     else await tickTable(output, ticks);
@@ -99,14 +119,13 @@ function scheduledJobs(
   file: string,
   job: string | undefined,
 ): readonly { readonly name: string; readonly on: string }[] {
-  const jobs = settings.jobs.flatMap((its) => (its.kind === 'queue' ? [] : [{ name: its.name, on: resourceOf(its) }]));
+  const jobs = settings.jobs.flatMap((its) =>
+    its.kind === 'cron' ? [{ name: its.name, on: its.lease.resource ?? its.name }] : [],
+  );
   if (job === undefined) return jobs;
   const found = jobs.filter(({ name }) => name === job);
   if (found.length > 0) return found;
-  const names = jobs.map(({ name }) => name).join(', ') || 'none';
-  throw new CliError(EXIT.usage, `${file} has no job ${job} with a schedule; there are: ${names}`);
-}
-
-function resourceOf(job: Exclude<JobSettings, { kind: 'queue' }>): string {
-  return job.lease.resource ?? job.name;
+  const { names, meant } = others(job, settings.jobs);
+  const next = meant === undefined ? undefined : `${meant} --config ${quoteWord(file)}`;
+  throw new CliError(EXIT.usage, `${file} has no job ${job}; ${names}`, next);
 }

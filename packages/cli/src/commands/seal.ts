@@ -6,10 +6,10 @@ import { tokenText } from '../output/lease.ts';
 import { formatDuration } from '../output/time.ts';
 import { checkConfirmable, confirmByName } from './confirm.ts';
 import { schemaOption } from './fence-database.ts';
+import { noRecord } from './job-resource.ts';
 import { operatorLine } from './operator.ts';
 import { checkOneFence, withFence, type FenceFlags, type NamedFence } from './seal-fence.ts';
 import { withLeases, type Connected, type Session } from './session.ts';
-import { noRecord } from './show.ts';
 
 interface SealFlags extends FenceFlags {
   readonly token?: number;
@@ -66,15 +66,16 @@ function tokenFlag(text: string): number {
 
 async function seal(
   session: Session,
-  { leases, target, output }: Connected,
+  connected: Connected,
   { fence, label }: NamedFence,
   resource: string,
   { token: given, reason, yes }: SealFlags,
 ): Promise<void> {
+  const { leases, target, output } = connected;
   const qualified = `${target.prefix}/${resource}`;
   const info = await infoOf(leases, resource, given !== undefined);
   const token = given ?? (info?.fencingToken || 0) + 1;
-  if (given === undefined && token === 1) throw noRecord(resource, target.prefix);
+  if (given === undefined && token === 1) throw await noRecord(session, connected, resource);
   const before = await answer(label, () => fence.highest(qualified));
   const plan: Plan = { resource, qualified, token, before, info };
   for (const line of [describeTarget(target), ...planLines(plan, label)]) output.warn(line);

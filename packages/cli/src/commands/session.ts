@@ -31,6 +31,7 @@ export interface Connected {
   readonly leases: LeaseManager;
   readonly target: Target;
   readonly output: Output;
+  readonly flags: CommonFlags;
 }
 
 /** Says whom it talks to, gives the manager to `body`, and closes it whatever happens. */
@@ -46,7 +47,7 @@ export async function withLeases(
   output.note(describeTarget(target), 'quiet');
   const leases = await openManager(target, { logger: loggerOf(output), ...options });
   try {
-    await body({ leases, target, output });
+    await body({ leases, target, output, flags: command.optsWithGlobals<CommonFlags>() });
   } finally {
     await leases.close({ grace: 0, abandonAfter: 0 });
   }

@@ -1,11 +1,11 @@
 import type { LeaseInfo } from '@leasehold/core';
 import type { Command } from 'commander';
-import { CliError, EXIT } from '../exit.ts';
 import { eventTable, tickTable } from '../output/events.ts';
 import { concern, stateTone, stateWord, tokenText } from '../output/lease.ts';
 import type { Output } from '../output/output.ts';
 import type { Tone } from '../output/style.ts';
 import { formatDuration } from '../output/time.ts';
+import { noRecord } from './job-resource.ts';
 import { withLeases, type Session } from './session.ts';
 
 interface ShowFlags {
@@ -26,9 +26,10 @@ export function addShow(program: Command, session: Session): Command {
     .argument('<resource>', 'its name, as given to the lease')
     .option('--job <job>', 'also the last ticks that this job has claimed on it')
     .action(async (resource: string, { job }: ShowFlags, command: Command) => {
-      await withLeases(session, command, async ({ leases, target, output }) => {
+      await withLeases(session, command, async (connected) => {
+        const { leases, target, output } = connected;
         const info = await leases.inspect(resource);
-        if (info === null) throw noRecord(resource, target.prefix);
+        if (info === null) throw await noRecord(session, connected, resource);
         const [events, ticks] = await Promise.all([
           leases.history(resource, { limit: EVENTS }),
           job === undefined ? [] : leases.runs(job, { resource }),
@@ -52,14 +53,6 @@ export function addShow(program: Command, session: Session): Command {
         await tickTable(output, ticks);
       });
     });
-}
-
-export function noRecord(resource: string, prefix: string): CliError {
-  return new CliError(
-    EXIT.no,
-    `nothing is known of ${resource} in ${prefix}: it was never held, or its record is gone`,
-    `leasehold ls --prefix ${prefix}`,
-  );
 }
 
 function fieldsOf(info: LeaseInfo, prefix: string, output: Output): readonly Field[] {

@@ -8,9 +8,9 @@ import { quoteWord } from '../output/quote.ts';
 import { formatDuration } from '../output/time.ts';
 import { checkConfirmable, confirmByName } from './confirm.ts';
 import { durationFlag } from './flags.ts';
+import { noRecord } from './job-resource.ts';
 import { operatorLine } from './operator.ts';
 import { withLeases, type Session } from './session.ts';
-import { noRecord } from './show.ts';
 import { onSignals } from './signals.ts';
 
 interface StopFlags {
@@ -42,9 +42,10 @@ export function addStop(program: Command, session: Session): Command {
     .action(async (resource: string, flags: StopFlags, command: Command) => {
       const { io } = session;
       checkConfirmable(io, flags.yes === true, command);
-      await withLeases(session, command, async ({ leases, target, output }) => {
+      await withLeases(session, command, async (connected) => {
+        const { leases, target, output } = connected;
         const info = await leases.inspect(resource);
-        if (info === null) throw noRecord(resource, target.prefix);
+        if (info === null) throw await noRecord(session, connected, resource);
         if (info.state === 'free') return report(output, { resource, outcome: 'free' }, `${resource} is free already`);
         checkStoppable(info, flags.leaseId);
         if (flags.yes !== true) {

@@ -64,11 +64,19 @@ function settingsOf(raw: unknown, judge: Judge, folder: string): Settings | unde
   };
 }
 
-function storeSettings(judge: Judge, store: z.output<typeof outerSchema>['store'], redis: RedisSettings): StoreSettings {
+function storeSettings(
+  judge: Judge,
+  store: z.output<typeof outerSchema>['store'],
+  redis: RedisSettings,
+): StoreSettings {
   const { prefix = 'leasehold', endpoints = [], connectTimeout = 5000 } = store;
   const { history = 'exceptions', quarantine = false } = store;
   if (endpoints.length > 0 && typeof redis !== 'string' && redis.kind === 'cluster') {
-    judge.add(['store', 'endpoints'], 'does not go with a Cluster, whose nodes are found by themselves', 'leave it out');
+    judge.add(
+      ['store', 'endpoints'],
+      'does not go with a Cluster, whose nodes are found by themselves',
+      'leave it out',
+    );
   }
   return { redis, prefix, endpoints, connectTimeoutMs: connectTimeout, history, quarantine };
 }

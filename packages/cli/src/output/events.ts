@@ -61,9 +61,9 @@ const OUTCOME_TONES: Readonly<Record<TickInfo['status'], Tone>> = {
   aborted: 'bad',
 };
 
-/** A tick is an instant of a schedule: what people compare it with is written as instants, so it is never relative. */
+/** The newest last. A tick is an instant of a schedule: what people compare it with is written as instants, so it is never relative. */
 export function tickTable(output: Output, ticks: readonly TickInfo[]): Promise<void> {
-  return output.table(TICK_COLUMNS, ticks.map(tickRow));
+  return output.table(TICK_COLUMNS, ticks.toReversed().map(tickRow));
 }
 
 function tickRow(tick: TickInfo): Cell[] {
@@ -78,21 +78,19 @@ function tickRow(tick: TickInfo): Cell[] {
 
 const JOB_COLUMNS: readonly Column[] = [{ title: 'JOB', yields: 'last' }, ...TICK_COLUMNS];
 
-/** Of several jobs: for each what is to come, the farthest first, then what has been. */
+/** Of several jobs: for each what has been, then what is to come, as time goes. `ticks` have the newest first. */
 export function jobRunTable(
   output: Output,
   jobs: readonly { readonly job: string; readonly ticks: readonly TickInfo[]; readonly next: readonly Date[] }[],
 ): Promise<void> {
   const rows = jobs.flatMap(({ job, ticks, next }) => [
-    ...next
-      .toReversed()
-      .map((at): Cell[] => [
-        { text: job },
-        { text: at.toISOString() },
-        { text: 'NEXT' },
-        ...['-', '-', '-'].map((text) => ({ text })),
-      ]),
-    ...ticks.map((tick) => [{ text: job }, ...tickRow(tick)]),
+    ...ticks.toReversed().map((tick) => [{ text: job }, ...tickRow(tick)]),
+    ...next.map((at): Cell[] => [
+      { text: job },
+      { text: at.toISOString() },
+      { text: 'NEXT' },
+      ...['-', '-', '-'].map((text) => ({ text })),
+    ]),
   ]);
   return output.table(JOB_COLUMNS, rows);
 }

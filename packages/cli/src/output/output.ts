@@ -96,6 +96,11 @@ export class Output {
     if (!this.#isQuiet) this.warn(text, tone);
   }
 
+  /** As `note`, where a person reads: not in a pipe. */
+  aside(text: string): void {
+    if (this.#isTerminal) this.note(text, 'quiet');
+  }
+
   /** How far long work has come; a line each few seconds. */
   progress(text: string): void {
     const now = performance.now();
