@@ -211,7 +211,34 @@ describe('the rights of the user', () => {
     const look = await asUser(redisDiagnosisAcl(prefix, user), (url) => checkup({ url, prefix }));
     expect(of(look, 'rights')).toMatchObject({ severity: 'notice', reason: expect.stringContaining('may only look') });
     expect(of(look, 'rights-to-look')).toMatchObject({ severity: 'ok' });
+    const elsewhere = await checkup({ url: `${server.url}/3`, prefix });
+    expect(elsewhere.smallestAcl?.own).toBe(redisAcl(prefix, undefined, { database: true }));
     expect(of(await checkup({ prefix }), 'rights')).toMatchObject({ severity: 'notice', reason: /FLUSHALL/ });
+  });
+
+  test('to look are enough for every command that looks, and for none that acts', async () => {
+    await using owner = new LeaseManager({ store: redisStore(server.url, { prefix }), history: 'all' });
+    await using lease = await owner.acquire('reports', { tick: { job: 'nightly', at: new Date() } });
+    await asUser(redisDiagnosisAcl(prefix, user), async (url) => {
+      const at = ['-u', url, '--prefix', prefix];
+      for (const [verb, ...args] of [
+        ...[['ls'], ['show', 'reports'], ['log', 'reports'], ['runs', 'nightly', '--resource', 'reports']],
+        ...[
+          ['diagnose', 'reports'],
+          ['diagnose', 'reports', '--by-hand'],
+        ],
+        ...[['evidence', 'reports', '--out', dir]],
+      ]) {
+        const { code, stdout, stderr } = await callCli([verb ?? '', ...args, ...at]);
+        expect({ verb, code, stderr }).toMatchObject({ code: 0 });
+        // What only CONFIG GET tells is not among it.
+        const told = (stdout + stderr).replace(/^missing: settings .*$/m, '');
+        expect(told, verb).not.toMatch(/NOPERM|not permitted/);
+      }
+      const stop = await callCli(['stop', 'reports', '--reason', 'x', '--yes', ...at]);
+      expect(stop).toMatchObject({ code: 4, stderr: expect.stringContaining('STORE_AUTH') });
+    });
+    expect(lease.signal.aborted).toBe(false);
   });
 
   test('are told one by one where they are missing, whichever it is', async () => {

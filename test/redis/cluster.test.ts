@@ -177,6 +177,28 @@ describe('a node that is lost', () => {
   });
 });
 
+test('as a whole it is each primary with its replicas, by whatever node it is asked; one node alone is not it', async () => {
+  const [first] = nodes.members as [(typeof nodes.members)[number]];
+  const { usable, isCluster, servers, rights } = await store.survey(call);
+  expect({ usable, isCluster, sentinels: null }).toMatchObject({ usable: { known: true }, isCluster: true });
+  expect(servers.map(({ endpoint }) => endpoint).toSorted()).toEqual(
+    nodes.members.map(({ server }) => `127.0.0.1:${server.port}`).toSorted(),
+  );
+  for (const { role, mode } of servers) {
+    expect([role, mode]).toMatchObject([{ value: 'master' }, { value: 'cluster' }]);
+  }
+  expect(rights).toMatchObject({
+    known: true,
+    value: { missing: [], mayFlush: true, smallest: { own: redisAcl('leasehold', undefined, { cluster: true }) } },
+  });
+  const alone = redisStore(first.server.url);
+  try {
+    expect(await alone.survey(call)).toMatchObject({ isCluster: false, servers: [{ mode: { value: 'cluster' } }] });
+  } finally {
+    await alone.close();
+  }
+});
+
 test('a fenced write stays in the slot of its fence, or is refused before it is sent', async () => {
   const fence = redisFence(cluster, { key: () => 'leasehold-fence:{account:7}' });
   const grant = { resource: 'shop/account:7', fencingToken: Date.now() * 1000, leaseId: 'a'.repeat(32) };

@@ -75,6 +75,9 @@ describe('a failover by Sentinel', () => {
     const store = storeOn(group.connection, { connectTimeout: 500 });
     const holder = acquireOf('r');
     await store.acquire(holder, call);
+    const { sentinels, isCluster, servers } = await store.survey(call);
+    expect({ sentinels, isCluster }).toEqual({ sentinels: 1, isCluster: false });
+    expect(servers).toMatchObject([{ role: { value: 'master' } }, { role: { value: 'replica' } }]);
     await using replica = await connectRedis(group.replica.url);
     while ((await replica.exists('leasehold:{r}')) === 0) await new Promise(setImmediate);
     await group.primary.pause();

@@ -48,8 +48,7 @@ export class Budget {
   }
 }
 
-/** Why there is no value. */
-export function failed(error: unknown): Reading<never> {
+function failed(error: unknown): Reading<never> {
   if (isAuthFailure(error) || LeaseholdError.is(error, 'STORE_AUTH')) return unknown('not-permitted', messageOf(error));
   return unknown(isErrorReply(error) ? 'not-known' : 'unreachable', messageOf(error) || 'the connection failed');
 }

@@ -1,7 +1,7 @@
 /** What the user of a connection may do, against what the ACL of `acl.ts` would give it. */
 
 import type { StoreRights } from '../store/survey.ts';
-import { channelsOf, keysOf, LOOKING, OWNING, redisAcl, redisDiagnosisAcl } from './acl.ts';
+import { channelsOf, keysOf, LOOKING, OWNING, redisAcl, redisDiagnosisAcl, type RedisAclOptions } from './acl.ts';
 import { logKey, recordKey } from './keys.ts';
 
 /** What the store does without, a little worse. */
@@ -49,7 +49,7 @@ function commandOf(prefix: string, name: string): readonly string[] {
 }
 
 /** `may`: the answers to `questionsOf`, in its order. */
-export function judgeRights(prefix: string, may: readonly boolean[]): StoreRights {
+export function judgeRights(prefix: string, may: readonly boolean[], options: RedisAclOptions): StoreRights {
   const denied = new Set(NAMES.filter((_, at) => may[at] === false));
   const onlyLooks = WRITING.every((name) => denied.has(name)) && !denied.has('hmget');
   return {
@@ -60,7 +60,7 @@ export function judgeRights(prefix: string, may: readonly boolean[]): StoreRight
     missingToLook: missingOf(LOOKING, denied, prefix),
     onlyLooks,
     mayFlush: may[NAMES.length] === true,
-    smallest: { own: redisAcl(prefix), look: redisDiagnosisAcl(prefix) },
+    smallest: { own: redisAcl(prefix, undefined, options), look: redisDiagnosisAcl(prefix, undefined, options) },
   };
 }
 

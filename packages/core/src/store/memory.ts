@@ -13,6 +13,7 @@ import {
   decideRevoke,
 } from './decisions.ts';
 import type { StoreEvidence } from './evidence.ts';
+import type { StoreSurvey } from './survey.ts';
 import { memoryEvidence } from './memory-evidence.ts';
 import { MemoryServer } from './memory-server.ts';
 import { known, unknown } from './reading.ts';
@@ -143,6 +144,17 @@ export class MemoryLeaseStore implements LeaseStore {
         connections: unknown('not-known', 'memory needs no connections'),
       };
     });
+  }
+
+  /** A server that forgets all when the process ends. */
+  survey(call: StoreCall): Promise<StoreSurvey> {
+    return this.#run(call, (nowUs) => ({
+      usable: known(true),
+      isCluster: false,
+      sentinels: null,
+      servers: [memoryEvidence(this.description, this.#server, nowUs)],
+      rights: unknown('not-known', 'memory knows no users'),
+    }));
   }
 
   async *list(call: StoreCall): AsyncGenerator<{ readonly resource: string; readonly record: LeaseRecord }, void> {

@@ -5,29 +5,32 @@ import type { Reading } from '../../store/reading.ts';
 /** `error`: leases are lost, or nothing works. `warning`: they will be, on a bad day. `notice`: good to know. */
 export type FindingSeverity = 'error' | 'warning' | 'notice' | 'ok';
 
-/** Stable: scripts may decide by them. Their table is in docs/diagnosis.md. */
-export type CheckId =
-  | 'store'
-  | 'mode'
-  | 'version'
-  | 'role'
-  | 'masters'
-  | 'eviction'
-  | 'persistence'
-  | 'disk'
-  | 'memory'
-  | 'replicas'
-  | 'sentinels'
-  | 'rights'
-  | 'rights-to-look'
-  | 'clock'
-  | 'ntp'
-  | 'owner-clocks'
-  | 'ttl'
-  | 'refresh-ratio'
-  | 'extensions'
-  | 'fences'
-  | 'fence';
+/** Stable: scripts may decide by them. Their table is in docs/diagnosis.md, in this order. */
+export const CHECKS = [
+  'store',
+  'mode',
+  'version',
+  'role',
+  'masters',
+  'eviction',
+  'persistence',
+  'disk',
+  'memory',
+  'replicas',
+  'sentinels',
+  'rights',
+  'rights-to-look',
+  'clock',
+  'ntp',
+  'owner-clocks',
+  'ttl',
+  'refresh-ratio',
+  'extensions',
+  'fences',
+  'fence',
+] as const;
+
+export type CheckId = (typeof CHECKS)[number];
 
 export interface Finding {
   readonly id: CheckId;
