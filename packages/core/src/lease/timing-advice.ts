@@ -12,7 +12,7 @@
 import { z } from 'zod';
 
 import { parseOptions } from '../options.ts';
-import { vitalsOf, type OwnerVitals } from '../owner.ts';
+import type { OwnerVitals } from '../owner.ts';
 import { timingSchema } from '../timing-options.ts';
 import { beatMs } from './pulse.ts';
 import { marginOf, trustedMs, type TimingOptions } from './term.ts';
@@ -49,7 +49,17 @@ const LONGEST_COUNTED_MS = 60_000;
 const LARGE_OFFSET_MS = 1000;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-const vitalsSchema = z.custom<OwnerVitals>((value) => vitalsOf(value) !== undefined, 'must be the vitals of an owner');
+const figure = z.number().min(0);
+
+/** Those that are counted. What a store says of itself is in the others, and must not stand in the way. */
+const vitalsSchema = z.object({
+  worstPauseMs: figure,
+  worstRoundTripMs: figure,
+  worstClockStepMs: figure,
+  worstSuspendMs: figure,
+  clockOffsetMs: z.number().nullable(),
+});
+type Counted = z.output<typeof vitalsSchema>;
 
 const requestSchema = z.strictObject({
   vitals: z.union([vitalsSchema, z.array(vitalsSchema)], 'must be the vitals of an owner, or a list of those'),
@@ -128,8 +138,8 @@ interface Worst {
   readonly offsetMs: number;
 }
 
-function worstOf(vitals: readonly OwnerVitals[]): Worst {
-  const most = (of: (each: OwnerVitals) => number | null): number =>
+function worstOf(vitals: readonly Counted[]): Worst {
+  const most = (of: (each: Counted) => number | null): number =>
     vitals.reduce((largest, each) => Math.max(largest, Math.abs(of(each) ?? 0)), 0);
   return {
     pauseMs: most(({ worstPauseMs }) => worstPauseMs),

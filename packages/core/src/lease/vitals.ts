@@ -130,7 +130,8 @@ export class Vitals {
   }
 
   #offset(offsetMs: number, errorMs: number, nowMs: number): void {
-    if (errorMs > MAX_OFFSET_ERROR_MS) return;
+    // A store of somebody else's may tell anything.
+    if (errorMs > MAX_OFFSET_ERROR_MS || !Number.isFinite(offsetMs)) return;
     if (errorMs > this.#offsetErrorMs && nowMs - this.#offsetAtMs < OFFSET_AGE_MS) return;
     this.#worst.clockOffsetMs = offsetMs;
     this.#offsetErrorMs = errorMs;

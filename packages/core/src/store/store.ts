@@ -355,8 +355,8 @@ export interface LeaseStore {
   connect(): Promise<void>;
 
   /**
-   * How long the server had been up, whether this store has seen it restart, and what it calls this run of its process,
-   * if that is known. Undefined before the first connection. A server that restarted without persistence may have lost a
+   * How long the server had been up, whether this store has seen it restart, and what it calls this run of its process
+   * (letters, digits and `_`, at most 64), if that is known. Undefined before the first connection. A server that restarted without persistence may have lost a
    * lease that its owner still trusts.
    */
   readonly server:

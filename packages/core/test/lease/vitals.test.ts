@@ -327,6 +327,21 @@ describe('a standstill near the trust window', () => {
     expect(said).toHaveLength(2);
   });
 
+  test('is warned of whatever a store of somebody else tells of itself', async () => {
+    const { said, logger } = listening();
+    const { manager, clock, store } = bench({ logger });
+    const extend = store.extend.bind(store);
+    store.extend = (items, call) => extend(items, { ...call, told: () => call.told?.(Number.NaN) });
+    Object.defineProperty(store, 'server', { value: { ageMs: 0, restarted: false, runId: 'no run of ours' } });
+    await manager.acquire('r');
+    await clock.advanceAsync(2 * REFRESH_MS);
+    clock.block(1700);
+    await clock.advanceAsync(100);
+    expect(said).toHaveLength(1);
+    expect(manager.vitals().clockOffsetMs).toBeNull();
+    expect(manager.adviseTiming().shortestTtlMs).toBeGreaterThan(5000);
+  });
+
   test('of the shortest lease that is held; and not after the manager was closed', async () => {
     const { said, logger } = listening();
     const { clock, store, manager, lease } = await held({ logger, ttl: '60s' });
