@@ -381,6 +381,7 @@ describe('the command', () => {
     expect(found.schema).toBe('leasehold/doctor/v1');
     expect(worst.filter(({ id }) => id !== 'ntp')).toEqual([]);
     expect(code).toBe(worst.length === 0 ? 0 : 3);
+    expect(await withSettings({ appendonly: 'no' }, () => run('-u', url))).toMatchObject({ code: 3 });
   });
 
   test('ends with 4 where nobody answers, and still says what it knows', async () => {

@@ -227,10 +227,14 @@ describe('a store', () => {
   });
 
   test('of a Cluster is asked at each primary', async () => {
-    const other = { ...fit, endpoint: 'redis-2:6379', mode: known('cluster'), runId: known('b'), maxBytes: known(40) };
-    expect(await wrongWith({ servers: [{ ...fit, mode: known('cluster') }, other], isCluster: true })).toEqual([
-      'error memory',
-    ]);
+    const node = { ...fit, mode: known('cluster') };
+    const other = { ...node, endpoint: 'redis-2:6379', runId: known('b') };
+    const wrongAt = (its: Partial<ServerEvidence>): Promise<readonly string[]> =>
+      wrongWith({ servers: [node, { ...other, ...its }], isCluster: true });
+    expect(await wrongAt({})).toEqual([]);
+    expect(await wrongAt({ maxBytes: known(40) })).toEqual(['error memory']);
+    // What only a primary can have wrong.
+    expect(await wrongAt({ minReplicas: known(1) })).toEqual(['error replicas']);
   });
 
   test('in memory has what it has', async () => {
