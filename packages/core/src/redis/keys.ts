@@ -43,6 +43,12 @@ export const logKey = (record: string): string => `${record}:log`;
 /** The last tick that a job has claimed: a hash. */
 export const tickKey = (record: string, job: string): string => `${record}:tick:${encodeName(job)}`;
 
+/** All keys of a resource without ticks, its record first. */
+export function keysOfResource(prefix: string, resource: string): readonly string[] {
+  const record = recordKey(prefix, resource);
+  return [record, queueKey(record), waitersKey(record), parkedKey(record), logKey(record)];
+}
+
 /** Where a Redis fence keeps the highest grant of a qualified name. */
 export const fenceKey = (qualified: string): string => `leasehold-fence:{${encodeName(qualified)}}`;
 
