@@ -23,8 +23,9 @@ import {
 
 const MAX_INTERVAL_MS = 365 * 86_400_000;
 
-const aboutTtl =
-  'How long a lease lasts without being extended: what a killed process holds up its job for. Longer than the longest pause to be survived, not than the run. 100 ms to 24 h.';
+const ttlRule = 'Longer than the longest pause to be survived, not than the run. 100 ms to 24 h.';
+const aboutTtl = `How long a lease lasts without being extended: for so long a killed process keeps the resource from others. ${ttlRule}`;
+const aboutTtlOfQueue = `How long a lease lasts without being extended: for so long a killed process keeps the resource from other jobs. The job that it had begun comes back when BullMQ finds it, after up to \`lockDuration\` + \`stalledInterval\`. ${ttlRule}`;
 const aboutMaxHold = 'A run that is longer is cancelled, and its lease no longer extended.';
 const aboutActivate =
   '`before`: every fence is activated before the handler begins. `on-write`: not at all; only for handlers whose reads all happen inside the write.';
@@ -263,7 +264,11 @@ export const queueJob = z
     ),
     lockDuration: optional(
       duration((ms) => ms >= 1000 && ms < 2 ** 31, 'must be 1 s to 24 d'),
-      { about: "How long BullMQ's own lock of a job lasts without being renewed.", default: '30s' },
+      {
+        about:
+          "How long BullMQ's own lock of a job lasts without being renewed. A job of a killed process comes back after up to this and `stalledInterval`.",
+        default: '30s',
+      },
     ),
     stalledInterval: optional(
       duration((ms) => ms >= 1 && ms < 2 ** 31, 'must be 1 ms to 24 d'),
@@ -303,6 +308,7 @@ export const queueJob = z
             'How long a handler may ignore its signal before its slot is given to another job. Its lease is left to run out.',
         }),
         ...commonLease,
+        ttl: optional(ttl(), { about: aboutTtlOfQueue, otherwise: '`defaults.lease.ttl`', examples: ['10s'] }),
       }),
       { about: 'The lease that jobs are under.' },
     ),

@@ -221,7 +221,9 @@ export function cronExpression(): z.ZodType<string, string> {
       inspectSchedule(value, { timezone: 'UTC', count: 0 });
       return undefined;
     } catch (error) {
-      const said = error instanceof ConfigError ? /is not a schedule: (.*)$/s.exec(error.message)?.[1] : undefined;
+      const text = error instanceof ConfigError ? /is not a schedule: (.*)$/s.exec(error.message)?.[1] : undefined;
+      // As node-cron says it: '61 is a invalid expression for minute'.
+      const said = text?.replaceAll(/ is an? invalid expression for (?:the )?/g, ' is no value of the field ');
       const every = /^@?every[ :]+(\S+)$/.exec(value)?.[1];
       const remedy = every === undefined ? undefined : `write every: ${every} instead of cron`;
       return new Fault(said === undefined ? rule : `${rule}: ${said}`, { remedy, plain: rule });

@@ -85,8 +85,8 @@ export interface LeaseholdConfig {
     /** Of the leases of all jobs. */
     readonly lease?: {
       /**
-       * How long a lease lasts without being extended: what a killed process holds up its job for. Longer than the
-       * longest pause to be survived, not than the run. 100 ms to 24 h. @default '30s'
+       * How long a lease lasts without being extended: for so long a killed process keeps the resource from others.
+       * Longer than the longest pause to be survived, not than the run. 100 ms to 24 h. @default '30s'
        */
       readonly ttl?: Duration;
       /** A run that is longer is cancelled, and its lease no longer extended. Default: none. */
@@ -317,8 +317,8 @@ export interface WrittenCronJob {
      */
     readonly resource?: string;
     /**
-     * How long a lease lasts without being extended: what a killed process holds up its job for. Longer than the
-     * longest pause to be survived, not than the run. 100 ms to 24 h. Default: `defaults.lease.ttl`.
+     * How long a lease lasts without being extended: for so long a killed process keeps the resource from others.
+     * Longer than the longest pause to be survived, not than the run. 100 ms to 24 h. Default: `defaults.lease.ttl`.
      */
     readonly ttl?: Duration;
     /** A run that is longer is cancelled, and its lease no longer extended. Default: `defaults.lease.maxHold`. */
@@ -365,7 +365,10 @@ export interface WrittenQueueJob {
     /** Within which time. */
     readonly duration: Duration;
   };
-  /** How long BullMQ's own lock of a job lasts without being renewed. @default '30s' */
+  /**
+   * How long BullMQ's own lock of a job lasts without being renewed. A job of a killed process comes back after up to
+   * this and `stalledInterval`. @default '30s'
+   */
   readonly lockDuration?: Duration;
   /** How often BullMQ looks for jobs whose process is gone. @default '30s' */
   readonly stalledInterval?: Duration;
@@ -413,8 +416,9 @@ export interface WrittenQueueJob {
      */
     readonly abandonAfter?: Duration;
     /**
-     * How long a lease lasts without being extended: what a killed process holds up its job for. Longer than the
-     * longest pause to be survived, not than the run. 100 ms to 24 h. Default: `defaults.lease.ttl`.
+     * How long a lease lasts without being extended: for so long a killed process keeps the resource from other jobs.
+     * The job that it had begun comes back when BullMQ finds it, after up to `lockDuration` + `stalledInterval`.
+     * Longer than the longest pause to be survived, not than the run. 100 ms to 24 h. Default: `defaults.lease.ttl`.
      */
     readonly ttl?: Duration;
     /** A run that is longer is cancelled, and its lease no longer extended. Default: `defaults.lease.maxHold`. */
@@ -456,8 +460,8 @@ export interface WrittenIntervalJob {
      */
     readonly resource?: string;
     /**
-     * How long a lease lasts without being extended: what a killed process holds up its job for. Longer than the
-     * longest pause to be survived, not than the run. 100 ms to 24 h. Default: `defaults.lease.ttl`.
+     * How long a lease lasts without being extended: for so long a killed process keeps the resource from others.
+     * Longer than the longest pause to be survived, not than the run. 100 ms to 24 h. Default: `defaults.lease.ttl`.
      */
     readonly ttl?: Duration;
     /** A run that is longer is cancelled, and its lease no longer extended. Default: `defaults.lease.maxHold`. */

@@ -43,7 +43,7 @@ export interface JobContext<Data = unknown, Fences extends object = JobFences> {
   readonly signal: AbortSignal;
   /** Those that the job names in `lease.fences`. Asking for another one of the config throws `ConfigError`. */
   readonly fences: Fences;
-  /** Writes the job, its resource and its fencing token with each line. */
+  /** Writes `job`, `resource` and `token` with each line, and of a queue's job `jobId`. A field of that name is there twice if it is logged as well. */
   readonly log: Logger;
 }
 

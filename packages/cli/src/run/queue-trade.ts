@@ -60,9 +60,9 @@ export class QueueTrade implements Trade {
     );
     this.#worker.on('failed', (its, err) => {
       // Of a job that did not come to its handler nobody else tells: a resource without a name, for example.
-      log[runs.hasTold(err) ? 'debug' : 'error']({ id: its?.id, err }, 'job failed');
+      log[runs.hasTold(err) ? 'debug' : 'error']({ jobId: its?.id, err }, 'job failed');
     });
-    this.#worker.on('stalled', (id) => log.warn({ id }, 'job was begun by a process that is gone'));
+    this.#worker.on('stalled', (jobId) => log.warn({ jobId }, 'job was begun by a process that is gone'));
     this.#worker.on('error', (err) => {
       const code = codeOf(err);
       if (code === 'STORE_UNAVAILABLE' || code === 'FENCE_UNAVAILABLE') metrics.storeFailed(code);

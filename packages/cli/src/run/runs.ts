@@ -80,7 +80,12 @@ export class Runs {
     lease.assertHeld();
     if (signal.aborted) throw new NotStartedError(lease.resource, 'it was told to end first', signal.reason);
     const { name, id } = job;
-    const fields = { job: name, ...(id === null ? {} : { id }), resource: lease.resource, token: lease.fencingToken };
+    const fields = {
+      job: name,
+      ...(id === null ? {} : { jobId: id }),
+      resource: lease.resource,
+      token: lease.fencingToken,
+    };
     const log = this.#log.child(fields);
     const context: JobContext = { job, run, lease, signal, fences: fences as JobContext['fences'], log };
     const began = performance.now();

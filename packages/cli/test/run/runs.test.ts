@@ -66,7 +66,7 @@ test.each<Case>([
   expect(runs.active).toBe(0);
   expect(runs.hasTold(error)).toBe(handler === throws);
   const last = lines.at(-1);
-  expect(last).toMatchObject({ level, outcome, job: 'job', id: '7', resource: 'r', token: 3 });
+  expect(last).toMatchObject({ level, outcome, job: 'job', jobId: '7', resource: 'r', token: 3 });
   expect(await metrics.registry.metrics()).toContain(`leasehold_runs_total{job="job",outcome="${outcome}"} 1`);
 });
 
