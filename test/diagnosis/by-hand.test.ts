@@ -63,13 +63,9 @@ describe('the script that is printed for redis-cli', () => {
     await using leases = new LeaseManager({ store: redisStore(redisUrl, { prefix }) });
     await using client = await connectRedis(redisUrl);
     for (const name of [
-      "it's",
-      'with "quotes" and \\ back',
-      '$(touch hurt)',
-      '`touch hurt`',
-      "';touch hurt;'",
-      '; touch hurt #',
-      '*{}%!~ é 漢 \u{1F600}',
+      'it\'s "quoted", and \\ back',
+      '$(touch hurt)`touch hurt`',
+      "';touch hurt;' # *{}%!~ é 漢 \u{1F600}",
       '-n --help',
     ]) {
       await using lease = await leases.acquire(name);

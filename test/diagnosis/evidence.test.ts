@@ -48,7 +48,7 @@ async function evidence(args: readonly string[], env: Readonly<Record<string, st
   return { code, stderr, files, markdown, text: json + markdown, json: JSON.parse(json) as Written['json'] };
 }
 
-describe('leasehold evidence', () => {
+describe.concurrent('leasehold evidence', () => {
   test('writes down all there is: verdict, record, events, vitals, servers, fences, who wrote it and whom was asked', async () => {
     const prefix = uniqueName('incident');
     const config = join(dir, `${prefix}.yaml`);

@@ -202,7 +202,7 @@ describe('leasehold, on a held, an expired, a free resource and one with a hosti
     expect(refused).toMatchObject({ code: 4, stdout: '' });
     expect(refused.stderr).toContain('redis://127.0.0.1:1/0 · prefix leasehold · LEASEHOLD_REDIS_URL\n');
     expect(refused.stderr).toContain(
-      'Nothing is known about any lease.\nTry: redis-cli -u redis://127.0.0.1:1/0 ping\n',
+      'Nothing is known about any lease.\nTry: leasehold doctor -u redis://127.0.0.1:1/0\n',
     );
     expect(named.code).toBe(2);
     expect(`${refused.stderr}${named.stderr}`).not.toContain('s3cret');

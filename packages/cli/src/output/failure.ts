@@ -80,7 +80,7 @@ function isOfConfig(error: unknown): error is Error & { readonly problems: reado
 function nextOf(error: unknown, exit: number, { address, hint }: Place): string | undefined {
   if (error instanceof CliError) return error.next;
   if (hint !== undefined && (exit === EXIT.unreachable || isOfConfig(error))) return hint;
-  if (exit === EXIT.unreachable && address?.includes('://') === true) return `redis-cli -u ${address} ping`;
+  if (exit === EXIT.unreachable && address?.includes('://') === true) return `leasehold doctor -u ${address}`;
   if (exit === EXIT.unexpected) return 'the same command with --verbose';
   return undefined;
 }

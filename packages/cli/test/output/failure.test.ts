@@ -56,7 +56,7 @@ describe('an error', () => {
       'leasehold: STORE_UNAVAILABLE: redis could not be reached',
       'Because: connect ECONNREFUSED 127.0.0.1:1',
       'Nothing is known about any lease.',
-      'Try: redis-cli -u redis://h:1/0 ping',
+      'Try: leasehold doctor -u redis://h:1/0',
     ]);
   });
 
