@@ -327,7 +327,7 @@ describe('leases and their owners', () => {
     for (const worstPauseMs of ['20000', -1, 1e300, null, { a: 1 }]) {
       const found = await checkupWith({ worstPauseMs }, 10_000);
       expect(found.findings.filter(({ id }) => id === 'ttl')).toEqual([]);
-      expect(of(found, 'extensions').reason).toContain('1 leases are held, 0 of them');
+      expect(of(found, 'extensions').reason).toContain('leases held: 1, by owners that say how they are: 0');
     }
   });
 

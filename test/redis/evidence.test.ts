@@ -288,11 +288,11 @@ describe('servers out of reach', () => {
     await using filler = await connectRedis(server.url);
     await using watcher = await connectRedis(server.url);
     await filler.mset(
-      Object.fromEntries(Array.from({ length: 2000 }, (_, index) => [`key ${index}`, 'x'.repeat(100)])),
+      Object.fromEntries(Array.from({ length: 5000 }, (_, index) => [`key ${index}`, 'x'.repeat(100)])),
     );
     const reloaded = filler.call('DEBUG', 'RELOAD').catch(() => {});
     await until(async () => (await watcher.info('persistence')).includes('loading:1'));
-    const { shape, servers } = await storeOn(server.url).evidence('r', us, { timeoutMs: 600 });
+    const { shape, servers } = await storeOn(server.url).evidence('r', us, { timeoutMs: 1500 });
     expect(servers).toMatchObject([{ loading: is(true), role: is('master') }]);
     expect(shape).toEqual(isNot('unreachable'));
     await server.kill();

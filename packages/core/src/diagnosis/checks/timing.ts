@@ -114,5 +114,5 @@ function extensions({ owners, leases, trouble }: FoundOwners): readonly Finding[
     return [its.notice(`extensions without an answer: ${some([...new Set(each)])}`, remedy)];
   }
   if (leases === 0) return [];
-  return [its.ok(`${leases} leases are held, ${owners.length} of them by owners that say how they are; none was late`)];
+  return [its.ok(`leases held: ${leases}, by owners that say how they are: ${owners.length}; none was late`)];
 }
