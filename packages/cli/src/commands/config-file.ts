@@ -21,6 +21,23 @@ export async function readConfig(
   return { file: found, config: await loadConfig(found, { env }) };
 }
 
+/** As `readConfig`, for who runs the jobs: of a config that cannot be used, what is wrong with its code is told as well. */
+export async function readJobs(
+  file: string | undefined,
+  env: Environment,
+): Promise<{ readonly file: string; readonly config: LoadedConfig }> {
+  const [{ readConfigFile }, { importHandlers }, { ConfigFileError }, { sorted }] = await Promise.all([
+    import('../config/load.ts'),
+    import('../config/handlers.ts'),
+    import('../config/problem.ts'),
+    import('../config/source.ts'),
+  ]);
+  const found = await fileNamed(file);
+  const { config, problems, code } = await readConfigFile(found, { env });
+  if (config !== undefined) return { file: found, config };
+  throw new ConfigFileError(sorted([...problems, ...(await importHandlers(code)).problems]));
+}
+
 /**
  * The config in the working directory, if nobody has said which store is meant. A module is code, which is not run by a
  * question unless it was named. Rejects with `ConfigFileError` if there is more than one.
@@ -43,12 +60,12 @@ function isData(file: string): boolean {
 
 export async function storeOfConfig(file: string, env: Environment): Promise<ConfiguredStore> {
   const { config } = await readConfig(file, env);
-  const { redis, prefix, endpoints } = config.settings.store;
+  const { redis, prefix, endpoints, quarantine } = config.settings.store;
   const [{ problemsOfRedis }, { ConfigFileError }] = await Promise.all([
     import('../config/tls-files.ts'),
     import('../config/problem.ts'),
   ]);
   const problems = problemsOfRedis(redis, ['store', 'redis'], config.source);
   if (problems.length > 0) throw new ConfigFileError(problems);
-  return { redis, prefix, endpoints };
+  return { redis, prefix, endpoints, quarantine };
 }

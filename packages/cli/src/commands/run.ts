@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { JobSettings } from '../config/settings.ts';
 import type { Output } from '../output/output.ts';
 import type { Column } from '../output/table.ts';
-import { readConfig } from './config-file.ts';
+import { readJobs } from './config-file.ts';
 import type { CommonFlags } from './flags.ts';
 import { resourceText } from './job-resource.ts';
 import { runFailure } from './run-failure.ts';
@@ -73,7 +73,7 @@ async function runFile(
   flags: CommonFlags,
 ): Promise<void> {
   const { runConfig } = await import('../run/run-config.ts');
-  const { config } = await readConfig(file, io.env);
+  const { config } = await readJobs(file, io.env);
   const log = await logTo(io, flags);
   const running = await runConfig(config, { log, signals: true, ...(only !== undefined && { only }) });
   await running.closed;
@@ -91,7 +91,7 @@ async function runDev(
     import('./run-dev.ts'),
   ]);
   const log = await logTo(io, flags);
-  const asked = onlyThese((await readConfig(file, io.env)).config, only);
+  const asked = onlyThese((await readJobs(file, io.env)).config, only);
   await using dev = await devConfig(asked, io, log);
   const { config, store } = dev;
   const running = await runConfig(config, { log, signals: true, ...(store !== undefined && { store }) });
@@ -99,7 +99,7 @@ async function runDev(
 }
 
 async function runOnce(file: string | undefined, job: string, session: Session, flags: CommonFlags): Promise<void> {
-  const { config } = await readConfig(file, session.io.env);
+  const { config } = await readJobs(file, session.io.env);
   await runJob(config, job, session, flags);
 }
 
@@ -113,7 +113,7 @@ async function show(
     import('../run/handlers.ts'),
     import('../config/handlers.ts'),
   ]);
-  const config = onlyThese((await readConfig(file, io.env)).config, only);
+  const config = onlyThese((await readJobs(file, io.env)).config, only);
   await resolveHandlers(config);
   const jobs = config.settings.jobs.map((job) => ({
     job: job.name,

@@ -4,7 +4,7 @@ import type { Problem } from '../config/problem.ts';
 import { EXIT } from '../exit.ts';
 import type { Output } from '../output/output.ts';
 import type { Cell, Column } from '../output/table.ts';
-import { fileNamed, readConfig } from './config-file.ts';
+import { fileNamed, readJobs } from './config-file.ts';
 import { nextFlag } from './flags.ts';
 import { outputOf, type Session } from './session.ts';
 
@@ -65,7 +65,7 @@ async function judge(
   let found: string | undefined;
   try {
     found = await fileNamed(file);
-    const { config } = await readConfig(found, env);
+    const { config } = await readJobs(found, env);
     const { warnings, schedules } = checkConfig(config, { count: next });
     const problems = await resolveHandlers(config).then(
       () => [],

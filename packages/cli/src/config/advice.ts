@@ -1,6 +1,7 @@
 import { inspectSchedule } from '@leasehold/cron';
 
 import type { LoadedConfig } from './load.ts';
+import { checkLoaded } from './loaded.ts';
 import type { Problem } from './problem.ts';
 import type { CronJobSettings, QueueJobSettings, JobSettings, Settings } from './settings.ts';
 import { sorted, type Source } from './source.ts';
@@ -25,10 +26,9 @@ export interface Advice {
 const CHANGING_HOURS: ReadonlySet<number> = new Set([1, 2, 3]);
 
 /** Looks at settings that are valid, as of now. `count` next ticks are given for each cron job, 0 to 100. @default 5 */
-export function checkConfig(
-  { settings, source }: LoadedConfig,
-  { count = 5 }: { readonly count?: number } = {},
-): Advice {
+export function checkConfig(config: LoadedConfig, { count = 5 }: { readonly count?: number } = {}): Advice {
+  checkLoaded(config);
+  const { settings, source } = config;
   const warnings: Problem[] = [];
   const schedules: JobSchedule[] = [];
   for (const job of settings.jobs) {

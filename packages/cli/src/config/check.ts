@@ -5,23 +5,50 @@ import { Judge } from './judge.ts';
 import { nearest } from './nearest.ts';
 import { shorten, type Path, type Problem } from './problem.ts';
 import { redisOf } from './redis.ts';
-import { cronSettings, intervalSettings, queueSettings, type Context } from './rules.ts';
+import { checkFences, cronSettings, intervalSettings, queueSettings, type Context } from './rules.ts';
 import { FENCE_NAME, JOB_NAME, outerSchema, postgresFence, redisFence } from './schema.ts';
-import type { FenceSettings, JobSettings, RedisSettings, Settings, StoreSettings } from './settings.ts';
+import type {
+  FenceSettings,
+  HandlerSettings,
+  JobSettings,
+  RedisSettings,
+  Settings,
+  StoreSettings,
+} from './settings.ts';
 import type { Source } from './source.ts';
 import { checkTiming } from './timing.ts';
+import { handler } from './values.ts';
 
 interface Checked {
   /** Undefined if there is a problem. */
   readonly settings: Settings | undefined;
   readonly problems: readonly Problem[];
+  /** The code of the jobs that name any, whatever else is wrong with them. */
+  readonly handlers: readonly NamedHandler[];
+}
+
+/** What a job names as its code. */
+export interface NamedHandler {
+  readonly name: string;
+  readonly handler: HandlerSettings;
 }
 
 /** Checks a config as a whole: everything that is wrong with it, or settings. */
 export function check(raw: unknown, source: Source, unset: ReadonlySet<string>, folder: string): Checked {
   const judge = new Judge(source, unset);
   const settings = settingsOf(raw, judge, folder);
-  return { settings: judge.problems.length > 0 ? undefined : settings, problems: judge.problems };
+  const { problems } = judge;
+  return { settings: problems.length > 0 ? undefined : settings, problems, handlers: handlersIn(raw, judge) };
+}
+
+const code = handler();
+
+function handlersIn(raw: unknown, judge: Judge): readonly NamedHandler[] {
+  const jobs = isMap(raw) && isMap(raw['jobs']) ? Object.entries(raw['jobs']) : [];
+  return jobs.flatMap(([name, job]) => {
+    const { data } = code.safeParse(isMap(job) ? job['handler'] : undefined);
+    return data === undefined || judge.hasUnset(['jobs', name, 'handler']) ? [] : [{ name, handler: data }];
+  });
 }
 
 function settingsOf(raw: unknown, judge: Judge, folder: string): Settings | undefined {
@@ -52,7 +79,7 @@ function settingsOf(raw: unknown, judge: Judge, folder: string): Settings | unde
   if (isMap(raw['jobs']) && jobs.length === 0) judge.add(['jobs'], 'has no job');
   if (outer === undefined || redis === undefined || jobs.includes(undefined)) return undefined;
   return {
-    store: storeSettings(judge, outer.store, redis),
+    store: storeSettings(outer.store, redis),
     fences,
     server: outer.server,
     timing,
@@ -64,20 +91,9 @@ function settingsOf(raw: unknown, judge: Judge, folder: string): Settings | unde
   };
 }
 
-function storeSettings(
-  judge: Judge,
-  store: z.output<typeof outerSchema>['store'],
-  redis: RedisSettings,
-): StoreSettings {
+function storeSettings(store: z.output<typeof outerSchema>['store'], redis: RedisSettings): StoreSettings {
   const { prefix = 'leasehold', endpoints = [], connectTimeout = 5000 } = store;
   const { history = 'exceptions', quarantine = false } = store;
-  if (endpoints.length > 0 && typeof redis !== 'string' && redis.kind === 'cluster') {
-    judge.add(
-      ['store', 'endpoints'],
-      'does not go with a Cluster, whose nodes are found by themselves',
-      'leave it out',
-    );
-  }
   return { redis, prefix, endpoints, connectTimeoutMs: connectTimeout, history, quarantine };
 }
 
@@ -126,19 +142,27 @@ function jobOf(context: Context, name: string, value: unknown): JobSettings | un
       return undefined;
     case 'cron': {
       const job = judge.parse(cronJob, value, path, others);
-      return job && cronSettings(context, name, job);
+      return job === undefined ? broken(context, path, value) : cronSettings(context, name, job);
     }
     case 'queue': {
       const { connection } = value as { readonly connection?: unknown };
       const own = redisOf(judge, [...path, 'connection'], connection, context.folder);
       const job = judge.parse(queueJob, value, path, others);
-      return job && queueSettings(context, name, job, job.connection === undefined ? context.redis : own);
+      if (job === undefined) return broken(context, path, value);
+      return queueSettings(context, name, job, job.connection === undefined ? context.redis : own);
     }
     case 'every': {
       const job = judge.parse(intervalJob, value, path, others);
-      return job && intervalSettings(context, name, job);
+      return job === undefined ? broken(context, path, value) : intervalSettings(context, name, job);
     }
   }
+}
+
+/** Of a job that something is wrong with, what can be said all the same. */
+function broken(context: Context, path: Path, value: unknown): undefined {
+  const lease = isMap(value) ? value['lease'] : undefined;
+  const fences = isMap(lease) ? lease['fences'] : undefined;
+  if (Array.isArray(fences)) checkFences(context, path, fences);
 }
 
 /** Which of the kinds it is, by the key that it has; anything else is a problem. */

@@ -1,10 +1,12 @@
 import { resolve } from 'node:path';
 
+import type { NamedHandler } from './check.ts';
 import type { LoadedConfig } from './load.ts';
 import { ENDED, ENDED_REMEDY, importFile } from './module.ts';
+import { checkLoaded } from './loaded.ts';
 import { nearest } from './nearest.ts';
 import { ConfigFileError, type Problem } from './problem.ts';
-import { sorted } from './source.ts';
+import { sorted, type Source } from './source.ts';
 
 /** What a config names as the handler of a job. What it is called with is the business of the one who runs it. */
 export type Handler = (...args: never[]) => unknown;
@@ -15,13 +17,35 @@ export type Handler = (...args: never[]) => unknown;
  * A file that ends the process while it is loaded is named on the standard error, and the exit code is 2.
  */
 export async function resolveHandlers(
-  { settings, folder, source }: LoadedConfig,
-  jobs: readonly string[] = settings.jobs.map(({ name }) => name),
+  config: LoadedConfig,
+  jobs?: readonly string[],
 ): Promise<ReadonlyMap<string, Handler>> {
+  checkLoaded(config);
+  const { settings, folder, source } = config;
+  const named = settings.jobs.filter(({ name }) => jobs?.includes(name) ?? true);
+  const { handlers, problems } = await importHandlers({ handlers: named, folder, source });
+  if (problems.length > 0) throw new ConfigFileError(problems);
+  return handlers;
+}
+
+/** The code that jobs name, and what it is relative to. */
+export interface NamedCode {
+  readonly handlers: readonly NamedHandler[];
+  readonly folder: string;
+  readonly source: Source;
+}
+
+interface Imported {
+  readonly handlers: ReadonlyMap<string, Handler>;
+  readonly problems: readonly Problem[];
+}
+
+/** Those that can be imported, each file once, and what is wrong with the others. */
+export async function importHandlers({ handlers: named, folder, source }: NamedCode): Promise<Imported> {
   const handlers = new Map<string, Handler>();
   const problems: Problem[] = [];
   const imports = new Map<string, ReturnType<typeof importFile>>();
-  for (const { name, handler } of settings.jobs.filter(({ name }) => jobs.includes(name))) {
+  for (const { name, handler } of named) {
     const file = resolve(folder, handler.module);
     const at = ['jobs', name, 'handler'];
     const written = source.written(at);
@@ -49,8 +73,7 @@ export async function resolveHandlers(
       );
     }
   }
-  if (problems.length > 0) throw new ConfigFileError(sorted(problems));
-  return handlers;
+  return { handlers, problems: sorted(problems) };
 }
 
 function nameOf(exported: string): string {

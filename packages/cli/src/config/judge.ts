@@ -28,7 +28,7 @@ export class Judge {
     others: (key: string) => readonly [message: string, remedy?: string] | undefined = () => undefined,
   ): z.output<S> | undefined {
     const result = schema.safeParse(value);
-    if (result.success && !this.#hasUnset(path)) return result.data;
+    if (result.success && !this.hasUnset(path)) return result.data;
     for (const issue of result.error?.issues ?? []) this.#add(issue, schema, value, path, others);
     return undefined;
   }
@@ -52,7 +52,8 @@ export class Judge {
     return !this.isHidden(path) && this.#source.problem(path, '').line !== undefined;
   }
 
-  #hasUnset(path: Path): boolean {
+  /** Whether anything in it is not known. */
+  hasUnset(path: Path): boolean {
     const start = pathText(path);
     return [...this.#unset].some((at) => at === start || at.startsWith(`${start}.`) || at.startsWith(`${start}[`));
   }

@@ -2,10 +2,12 @@ import { readFile, stat } from 'node:fs/promises';
 import { extname, join, resolve } from 'node:path';
 
 import { check } from './check.ts';
+import { checkFile } from './loaded.ts';
+import type { NamedCode } from './handlers.ts';
 import { interpolate, type Environment } from './env.ts';
 import { readJson } from './json.ts';
 import { copyOf, isFile, readModule } from './module.ts';
-import { ConfigFileError } from './problem.ts';
+import { ConfigFileError, type Problem } from './problem.ts';
 import type { Settings } from './settings.ts';
 import { CONFIG_FILES } from './file-names.ts';
 import { sorted, Source, type Raw } from './source.ts';
@@ -23,6 +25,15 @@ export interface LoadedConfig {
   readonly source: Source;
 }
 
+/** A config as it was read. */
+export interface Reading {
+  /** Undefined if there is a problem. */
+  readonly config: LoadedConfig | undefined;
+  readonly problems: readonly Problem[];
+  /** The code that its jobs name, also if it cannot be used. */
+  readonly code: NamedCode;
+}
+
 export interface LoadOptions {
   /** For `${VAR}`. @default process.env */
   readonly env?: Environment | undefined;
@@ -35,19 +46,30 @@ export interface ParseOptions extends LoadOptions {
 
 /**
  * Reads and checks a config: `.yaml`, `.yml`, `.json`, or a module (`.js`, `.mjs`, `.ts`, `.mts`) with a default export. Handlers are not looked at
- * (`resolveHandlers`). Throws `ConfigFileError` with everything that is wrong.
+ * (`resolveHandlers`). Throws `ConfigFileError` with everything that is wrong, and `ConfigError` for what is no path.
  */
-export async function loadConfig(file: string, { env = process.env }: LoadOptions = {}): Promise<LoadedConfig> {
+export async function loadConfig(file: string, options: LoadOptions = {}): Promise<LoadedConfig> {
+  return sound(await readConfigFile(file, options));
+}
+
+/** As `loadConfig`, for who has more to say of it than that it cannot be used. Rejects for no config. */
+export async function readConfigFile(file: string, { env = process.env }: LoadOptions = {}): Promise<Reading> {
+  checkFile(file);
   const source = new Source(file);
   const raw = await read(file, source);
   return finished(raw, source, env, resolve(file, '..'));
 }
 
 /** Checks a config that code has made. Throws `ConfigFileError` with everything that is wrong. */
-export function parseConfig(
+export function parseConfig(config: LeaseholdConfig, options: ParseOptions = {}): LoadedConfig {
+  return sound(readConfigValue(config, options));
+}
+
+/** As `parseConfig`, for who has more to say of it than that it cannot be used. Throws for no config. */
+export function readConfigValue(
   config: LeaseholdConfig,
   { env = process.env, folder = process.cwd() }: ParseOptions = {},
-): LoadedConfig {
+): Reading {
   const source = new Source(undefined);
   const raw = typeof config === 'object' && config !== null ? copyOf(config, source) : { value: config, problems: [] };
   return finished(raw, source, env, folder);
@@ -74,14 +96,21 @@ export async function findConfig(folder: string): Promise<string> {
   return join(folder, first);
 }
 
-function finished(raw: Raw, source: Source, env: Environment, folder: string): LoadedConfig {
-  if (raw.value === undefined && raw.problems.length > 0) throw new ConfigFileError(sorted(raw.problems));
+function sound({ config, problems }: Reading): LoadedConfig {
+  if (config === undefined) throw new ConfigFileError(problems);
+  return config;
+}
+
+function finished(raw: Raw, source: Source, env: Environment, folder: string): Reading {
+  if (raw.value === undefined && raw.problems.length > 0) {
+    return { config: undefined, problems: sorted(raw.problems), code: { handlers: [], folder, source } };
+  }
   const { value, problems: ofEnv, unset } = interpolate(raw.value, env, source);
   const unknown = new Set([...unset, ...(raw.unread ?? [])]);
-  const { settings, problems } = check(value, source, unknown, resolve(folder));
-  const all = [...raw.problems, ...ofEnv, ...problems];
-  if (settings === undefined || all.length > 0) throw new ConfigFileError(sorted(all));
-  return { settings, folder, source };
+  const { settings, problems, handlers } = check(value, source, unknown, resolve(folder));
+  const all = sorted([...raw.problems, ...ofEnv, ...problems]);
+  const config = settings === undefined || all.length > 0 ? undefined : { settings, folder, source };
+  return { config, problems: all, code: { handlers, folder, source } };
 }
 
 async function read(file: string, source: Source): Promise<Raw> {

@@ -16,6 +16,7 @@ import type {
   TimingSettings,
 } from './settings.ts';
 import { hasBraces } from './template.ts';
+import { fenceReference } from './values.ts';
 
 type Given<S extends z.ZodType> = z.output<S>;
 
@@ -179,12 +180,22 @@ interface GivenLease {
 }
 
 function leaseSettings(context: Context, path: Path, lease: GivenLease): LeaseSettings {
-  const { judge, defaults, timing, fences: known } = context;
+  const { judge, defaults, timing } = context;
   const { ttl, maxHold, activate } = { ...defaults.lease, ...lease };
   const fences = lease.fences ?? [];
   if (lease.ttl !== undefined) checkTtl(judge, [...path, 'lease', 'ttl'], lease.ttl, timing);
-  for (const [index, fence] of fences.entries()) {
+  checkFences(context, path, fences);
+  return { ttlMs: ttl ?? 30_000, maxHoldMs: maxHold ?? Infinity, fences, activate: activate ?? 'before' };
+}
+
+const reference = fenceReference();
+
+/** What of it is no name at all is told of elsewhere. */
+export function checkFences({ judge, fences: known }: Context, path: Path, fences: readonly unknown[]): void {
+  for (const [index, given] of fences.entries()) {
     const at = [...path, 'lease', 'fences', index];
+    const { data: fence } = reference.safeParse(given);
+    if (fence === undefined) continue;
     if (fences.indexOf(fence) < index) judge.add(at, `is ${judge.shown(at, fence)}, which is there twice`);
     if (known.includes(fence)) continue;
     const meant = judge.isHidden(at) ? undefined : nearest(fence, known);
@@ -195,7 +206,6 @@ function leaseSettings(context: Context, path: Path, lease: GivenLease): LeaseSe
       meant === undefined ? names : `did you mean ${meant}?`,
     );
   }
-  return { ttlMs: ttl ?? 30_000, maxHoldMs: maxHold ?? Infinity, fences, activate: activate ?? 'before' };
 }
 
 function refuseBraces(judge: Judge, path: Path, resource: string | undefined): void {

@@ -1,9 +1,11 @@
 import type { LeaseStore } from '@leasehold/core';
 import { pino, type Logger } from 'pino';
 
-import { parseConfig, type LoadedConfig } from '../config/load.ts';
+import { importHandlers } from '../config/handlers.ts';
+import { readConfigValue, type LoadedConfig } from '../config/load.ts';
+import { checkConfigKind, isLoaded } from '../config/loaded.ts';
 import { ConfigFileError } from '../config/problem.ts';
-import { sorted, Source } from '../config/source.ts';
+import { sorted } from '../config/source.ts';
 import { problemsOfTls } from '../config/tls-files.ts';
 import type { LeaseholdConfig } from '../config/written.ts';
 import type { AnyJobHandler } from './context.ts';
@@ -55,7 +57,7 @@ export interface RunningConfig extends AsyncDisposable {
  * store need not be there by then (`ready`). The config is one that was loaded, or written out as for `defineConfig`; handlers of the latter
  * are relative to the working directory.
  *
- * Rejects with `ConfigFileError`, which names all that cannot work, and with `StoreAuthError` and `StoreVersionError`; then no job has begun
+ * Rejects with `ConfigError` for what is no config, such as the name of a file (`loadConfig` reads one); with `ConfigFileError`, which names all that cannot work; and with `StoreAuthError` and `StoreVersionError`; then no job has begun
  * and nothing is left.
  */
 export async function runConfig(
@@ -63,7 +65,7 @@ export async function runConfig(
   options: RunConfigOptions = {},
 ): Promise<RunningConfig> {
   const { log = pino({ name: 'leasehold' }), signals = false } = options;
-  const loaded = onlyThese(isLoaded(config) ? config : parseConfig(config), options.only);
+  const loaded = onlyThese(await loadedOf(config, options.handlers), options.only);
   const { handlers, problems } = await handlersOf(loaded, options.handlers ?? {});
   const files = problemsOfTls(loaded.settings, loaded.source);
   if (files.length > 0) throw new ConfigFileError(sorted([...problems, ...files]));
@@ -84,6 +86,15 @@ export async function runConfig(
   return running;
 }
 
-function isLoaded(config: LoadedConfig | LeaseholdConfig): config is LoadedConfig {
-  return 'source' in config && config.source instanceof Source;
+async function loadedOf(
+  config: LoadedConfig | LeaseholdConfig,
+  given: RunConfigOptions['handlers'] = {},
+): Promise<LoadedConfig> {
+  checkConfigKind(config);
+  if (isLoaded(config)) return config;
+  const { config: loaded, problems, code } = readConfigValue(config);
+  if (loaded !== undefined) return loaded;
+  const named = code.handlers.filter(({ name }) => !Object.hasOwn(given, name));
+  const { problems: others } = await importHandlers({ ...code, handlers: named });
+  throw new ConfigFileError(sorted([...problems, ...others]));
 }

@@ -138,7 +138,7 @@ test('further servers have the port of a Redis if none is given, and reach the s
   const { settings } = parseConfig({
     version: 1,
     store: { redis: 'redis://redis-1', endpoints: ['redis-2', '[::1]:6380', { host: 'redis-3', port: 7000 }] },
-    jobs: { a: { every: '5m', handler: './a.js' } } as LeaseholdConfig['jobs'],
+    jobs: { a: { every: '5m', handler: './a.js' } },
   });
   expect(settings.store.endpoints.map(hostOf)).toEqual(['redis-2:6379', '[::1]:6380', 'redis-3:7000']);
 });
@@ -148,7 +148,7 @@ test('jobs that name the same resource are meant to take turns', () => {
   const { settings } = parseConfig({
     version: 1,
     store: { redis: 'redis://127.0.0.1:6379' },
-    jobs: { a: job, b: job } as LeaseholdConfig['jobs'],
+    jobs: { a: job, b: job },
   });
   expect(settings.jobs.map(({ lease }) => lease.resource)).toEqual(['ledger', 'ledger']);
 });
