@@ -148,7 +148,7 @@ test('jobs that name the same resource are meant to take turns', () => {
   const { settings } = parseConfig({
     version: 1,
     store: { redis: 'redis://127.0.0.1:6379' },
-    jobs: { a: job, b: job },
+    jobs: { a: job, b: job } as LeaseholdConfig['jobs'],
   });
   expect(settings.jobs.map(({ lease }) => lease.resource)).toEqual(['ledger', 'ledger']);
 });
