@@ -75,16 +75,20 @@ test('at every step: nothing is released before the store was asked to, what was
   for (const step of steps) held.set(step, (await here.hold(step)).leaseId);
   await here.owner.kill9();
 
+  const asked = new Readable({ read() {} });
   const ended = await Promise.all(
     steps.map((step) => {
       const line = ['force-release', step, '--lease-id', held.get(step) ?? '', '--reason', 'drill', '-c', file];
       const watched = [...line, '--watch', '1h'];
-      if (step === 'asked') return interrupted(watched, `Type ${step} to go on`, new Readable({ read() {} }));
+      if (step === 'asked') return interrupted(watched, `Type ${step} to go on`, asked);
       // As a terminal gives it that has left the key to the program.
       if (step === 'asked, by key') return interrupted(watched, 'nothing that it says', Readable.from(['\u0003']));
       return interrupted([...watched, '--yes'], `${step} …`);
     }),
   );
+
+  // Nobody reads what is typed next.
+  expect(asked.isPaused()).toBe(true);
 
   for (const [at, step] of steps.entries()) {
     const { code, stdout, stderr } = ended[at] as Ended;

@@ -1,3 +1,5 @@
+import { LeaseManager } from '@leasehold/core';
+import { diagnose } from '@leasehold/core/diagnosis';
 import { redisAcl, redisFence, redisStore } from '@leasehold/core/redis';
 import { Cluster } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -196,6 +198,20 @@ test('as a whole it is each primary with its replicas, by whatever node it is as
     expect(await alone.survey(call)).toMatchObject({ isCluster: false, servers: [{ mode: { value: 'cluster' } }] });
   } finally {
     await alone.close();
+  }
+});
+
+test('its primaries are no rivals: a lease on it is diagnosed as one that is held', async () => {
+  const endpoints = nodes.addresses.map(({ host, port }) => `${host}:${port}`);
+  const manager = new LeaseManager({ store: redisStore(cluster, { endpoints }) });
+  try {
+    await manager.acquire('r');
+    const { verdict, evidence, servers } = await diagnose(manager, 'r');
+    expect(servers.filter(({ role }) => role.known && role.value === 'master')).toHaveLength(3);
+    expect(verdict.code).toBe('held');
+    expect(evidence.find(({ id }) => id === 'E8')?.meaning).toContain('have different slots');
+  } finally {
+    await manager.close({ grace: 0, abandonAfter: 0 });
   }
 });
 

@@ -1,4 +1,5 @@
-import type { OwnerIdentity } from '@leasehold/core';
+import { LeaseManager, type OwnerIdentity } from '@leasehold/core';
+import { diagnose } from '@leasehold/core/diagnosis';
 import { redisDiagnosisAcl, redisStore } from '@leasehold/core/redis';
 import type { Redis } from 'ioredis';
 import { createClient } from 'redis';
@@ -255,6 +256,20 @@ describe('rights', () => {
     expect([shape, connections]).toEqual([isNot('not-permitted'), isNot('not-permitted')]);
     expect(unknownOf(servers[0])).toEqual(['settings']);
   });
+});
+
+test('a server that may not say which it is, and is known by two addresses, is no second master', async () => {
+  await raw.call(...allowed(redisDiagnosisAcl('leasehold', 'blind'), '+role', '-info'));
+  const resource = uniqueName();
+  await storeOn(primary.url).acquire(acquireOf(resource), call);
+  // It may read only, which is all that diagnosis does.
+  const store = redisStore(as('blind'), { endpoints: [`localhost:${primary.port}`] });
+  const manager = new LeaseManager({ store });
+  const { verdict, evidence, servers } = await diagnose(manager, resource);
+  await manager.close();
+  expect(servers.filter(({ role }) => role.known && role.value === 'master')).toHaveLength(2);
+  expect(verdict.code).toBe('held');
+  expect(evidence.find(({ id }) => id === 'E8')?.caveat).toContain('they count as one');
 });
 
 /** Which pieces are not known. */
