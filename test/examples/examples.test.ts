@@ -39,13 +39,21 @@ const examples: Readonly<Record<string, readonly (string | RegExp)[]>> = {
   ],
   'object-storage.ts': [/^StaleTokenError: STALE_TOKEN shop\/stock: fence object refused \d{16}, .*\n8 pears left$/m],
   'local-file.ts': [/^StaleTokenError: STALE_TOKEN office\/report: fence file refused .*\nmonday,7\ntuesday,9$/m],
+  'run-config.ts': [
+    /^the store has answered$/m,
+    /^tick \S+\.000Z, fencing token \d{16}$[^]*^tick \S+\.000Z, fencing token \d{16}$[^]*^two ticks have run, 0 runs were left behind$/m,
+  ],
   'await-using.ts': ['held: true', 'sends 2026-001\nsends 2026-002\nafter the block: free'],
 };
 
 test.each(Object.entries(examples))('%s does what it says', async (file, printed) => {
   // A database of their own: other tests use the same names.
   await using database = await createDatabase(inject('postgresUrl'));
-  const env = { LEASEHOLD_REDIS_URL: `${inject('redisUrl')}/9`, LEASEHOLD_POSTGRES_URL: database.url };
+  const env = {
+    LEASEHOLD_REDIS_URL: `${inject('redisUrl')}/9`,
+    LEASEHOLD_POSTGRES_URL: database.url,
+    LISTEN: '127.0.0.1:0',
+  };
   await using child = startChild(new URL(file, folder), { env });
   const exit = await child.exit;
   for (const line of printed) expect(child.output).toMatch(line);
