@@ -22,6 +22,8 @@ Who owns what, letting go, and running under a lease. What follows is what \`--h
   of the \`leasehold.yaml\`, \`.yml\` or \`.json\` in this folder, else \`redis://127.0.0.1:6379\`. The line on standard error
   says which of them it was, and names a config in this folder that was not asked: one that is a module has to be named,
   because a question runs no code. \`REDISCLI_AUTH\` is the password of an address without one.
+- A version in an owner's line is that of the application, not of this program: of the package.json that npm or npx was
+  started in. A process that was started without npm shows none.
 - What the store says may be outdated when you read it. Nothing may be decided by it; a fence decides.
 `;
 
