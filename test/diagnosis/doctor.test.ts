@@ -118,30 +118,28 @@ describe('leasehold doctor', () => {
     expect(of(await checkup(), 'eviction').severity).toBe('ok');
   });
 
-  test('finds a server that is nearly full, and counts what was thrown away', async () => {
-    const found = await withSettings({ maxmemory: String(Math.round((await usedBytes()) * 1.05)) }, () => checkup());
-    expect(of(found, 'memory')).toMatchObject({ severity: 'warning', reason: expect.stringMatching(/^uses 9\d %/) });
+  test('finds a server that is nearly full, and says of one that forgets whether that is waited out', async () => {
+    const maxmemory = String(Math.round((await usedBytes()) * 1.05));
+    const full = await withSettings({ maxmemory }, () => checkup());
+    expect(of(full, 'memory')).toMatchObject({ severity: 'warning', reason: expect.stringMatching(/^uses 9\d %/) });
+    const kept = await withSettings({ appendonly: 'no' }, () => checkup({ manager: { quarantine: true } }));
+    expect(of(kept, 'persistence').reason).toContain('acquisitions wait out a young server');
   });
 
   test('finds a disk that cannot be written to', async () => {
     const inTheWay = join(server.dir, 'dump.rdb');
     mkdirSync(inTheWay);
     try {
-      await raw.bgsave();
+      // Since the settings before this, the append-only file may still be written anew.
+      await raw.bgsave('SCHEDULE');
       while (!(await raw.info('persistence')).includes('rdb_last_bgsave_status:err')) await new Promise(setImmediate);
       expect(of(await checkup(), 'disk')).toMatchObject({ severity: 'error', reason: /^the last snapshot failed/ });
     } finally {
       rmdirSync(inTheWay);
-      await raw.save();
-      await raw.bgsave();
+      await raw.bgsave('SCHEDULE');
     }
     while (!(await raw.info('persistence')).includes('rdb_last_bgsave_status:ok')) await new Promise(setImmediate);
     expect((await checkup()).findings.map(({ id }) => id)).not.toContain('disk');
-  });
-
-  test('with quarantine a restart is waited out, which it says', async () => {
-    const found = await withSettings({ appendonly: 'no' }, () => checkup({ manager: { quarantine: true } }));
-    expect(of(found, 'persistence').reason).toContain('acquisitions wait out a young server');
   });
 
   test('finds that it is asked through a replica, and that nobody reaches its primary', async () => {
@@ -243,7 +241,6 @@ describe('the rights of the user', () => {
 
   test('are told one by one where they are missing, whichever it is', async () => {
     const needed = new Set(line.split(' ').filter((word) => /^[+~&]/.test(word)));
-    const told: string[] = [];
     for (const right of needed) {
       const found = await asUser(without(line, right), (url) => checkup({ url, prefix }));
       // Without it no question can be asked at all; the server says so itself.
@@ -251,9 +248,8 @@ describe('the rights of the user', () => {
       const isDispensable = ['+publish', '+xadd', '+client|setname'].includes(right);
       expect(finding, right).toMatchObject({ severity: isDispensable ? 'warning' : 'error' });
       expect(finding.reason, right).toContain(right.startsWith('+eval') ? right.slice(1) : `lacks ${right}:`);
-      told.push(right);
     }
-    expect(told.length).toBeGreaterThan(25);
+    expect(needed.size).toBeGreaterThan(25);
   });
 
   test('to look are told together', async () => {
@@ -309,13 +305,12 @@ describe('leases and their owners', () => {
   });
 
   test('owners that were nearly too late, had no answer, or whose clock is off are named', async () => {
-    const line = / pid \d+/;
     const late = await checkupWith({ worstExtensionRatio: 0.81 }, 30_000);
     expect(of(late, 'extensions')).toMatchObject({
       severity: 'warning',
       reason: expect.stringMatching(/0\.81 of the ttl/),
     });
-    expect(of(late, 'extensions').reason).toMatch(line);
+    expect(of(late, 'extensions').reason).toMatch(/ pid \d+/);
     const failed = await checkupWith({ failedExtensions: 3 }, 30_000);
     expect(of(failed, 'extensions')).toMatchObject({ severity: 'notice', reason: expect.stringMatching(/ 3$/) });
     const off = await checkupWith({ clockOffsetMs: -4000 }, 30_000);
@@ -341,9 +336,9 @@ describe('leases and their owners', () => {
 });
 
 describe('the command', () => {
-  function config(text: string): string {
+  function config(text: string, more = ''): string {
     const file = join(dir, `${uniqueName()}.yaml`);
-    writeFileSync(file, `version: 1\nstore: { redis: '${server.url}', prefix: shop }\n${text}`);
+    writeFileSync(file, `version: 1\nstore: { redis: '${server.url}', prefix: shop${more} }\n${text}`);
     return file;
   }
   const run = (...args: string[]): Promise<Result> => callCli(['doctor', ...args]);
@@ -373,8 +368,19 @@ describe('the command', () => {
     });
   });
 
+  test('asks the endpoints that a config names, as diagnose does: two primaries are a split brain', async () => {
+    const { host } = new URL(inject('redisUrl'));
+    const file = config('jobs: { a: { every: 1h, handler: ./a.js } }\n', `, endpoints: ['${host}']`);
+    expect((await run(file)).stdout).toMatch(/^ERROR\tmasters\t-\t127\.0\.0\.1:\d+ and 127\.0\.0\.1:\d+ say/m);
+    const diagnosed = await callCli(['diagnose', 'reports', '-c', file, '--json']);
+    expect(JSON.parse(diagnosed.stdout)).toMatchObject({ verdict: { code: 'split-brain' } });
+    // Of another store they are not asked, and do not get its password.
+    const other = await callCli(['diagnose', 'reports', '-c', file, '-u', server.url, '--json']);
+    expect(JSON.parse(other.stdout)).not.toMatchObject({ verdict: { code: 'split-brain' } });
+  });
+
   test('ends with 0 where nothing is worse than a notice, with one object for programs', async () => {
-    const url = server.url;
+    const { url } = server;
     const { code, stdout } = await run('-u', url, '--json');
     const found = JSON.parse(stdout) as Checkup;
     const worst = found.findings.filter(({ severity }) => severity === 'error' || severity === 'warning');

@@ -1,6 +1,5 @@
 import { LeaseManager } from '@leasehold/core';
 import { redisFence, redisStore } from '@leasehold/core/redis';
-import { Cluster } from 'ioredis';
 import { describe, expect, inject, test } from 'vitest';
 
 import { connectRedis, uniqueName } from '../support/redis-client.ts';
@@ -60,7 +59,6 @@ describe('options of the store and the fence', () => {
       ['connectTimeout', () => redisStore(redisUrl, { connectTimeout: Infinity })],
       ['connectTimeout', () => redisStore(redisUrl, { connectTimeout: '30d' })],
       ['connectTimeout', () => redisStore(redisUrl, { connectTimeout: 0 })],
-      ['endpoints', () => redisStore(new Cluster([redisUrl], { lazyConnect: true }), { endpoints: ['127.0.0.1:1'] })],
       ['connection', () => redisStore(`${redisUrl}/abc`)],
       ['connection', () => redisStore(`${redisUrl}?db=x`)],
       ['connection', () => redisStore({ db: 'x' })],

@@ -60,7 +60,7 @@ export async function findTarget(
   return {
     redis,
     prefix: flags.prefix ?? configured?.prefix ?? DEFAULT_PREFIX,
-    endpoints: flags.url === undefined && flags.cluster !== true ? (configured?.endpoints ?? []) : [],
+    endpoints: flags.url === undefined ? (configured?.endpoints ?? []) : [],
     address: addressOf(redis),
     origin,
   };

@@ -66,7 +66,7 @@ const sections = {
       }),
       endpoints: optional(z.array(node(6379)).readonly(), {
         about:
-          'Servers that diagnosis asks as well, as `host:port` or `{ host, port }`, with user, password and TLS of `redis`: those that no server names, such as a primary that was cut off. Not with a Cluster, whose nodes are found.',
+          'Servers that diagnosis asks as well, as `host:port` or `{ host, port }`, with user, password and TLS of `redis`: those that no server names, such as a primary that was cut off.',
         otherwise: 'none',
         examples: [['redis-1:6379', 'redis-2:6379']],
       }),

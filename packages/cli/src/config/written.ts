@@ -16,8 +16,7 @@ export interface LeaseholdConfig {
     readonly prefix?: string;
     /**
      * Servers that diagnosis asks as well, as `host:port` or `{ host, port }`, with user, password and TLS of `redis`:
-     * those that no server names, such as a primary that was cut off. Not with a Cluster, whose nodes are found.
-     * Default: none.
+     * those that no server names, such as a primary that was cut off. Default: none.
      */
     readonly endpoints?: readonly (string | { readonly host: string; readonly port?: number })[];
     /** How long calls wait for the first connection. 1 ms to 1 h. @default '5s' */

@@ -13,6 +13,7 @@ import { findOwners } from './checks/owners.ts';
 import { checkRights } from './checks/rights.ts';
 import { checkReplica, checkServer, type ServerChecks } from './checks/server.ts';
 import { checkTiming, type CheckedLease } from './checks/timing.ts';
+import { mastersOf } from './masters.ts';
 import { readNtp } from './ntp.ts';
 import { parseDoctorOptions } from './options.ts';
 
@@ -136,13 +137,15 @@ function ofServers({ servers, isCluster }: StoreSurvey, quarantine: boolean): re
   });
 }
 
-function ofGroup({ servers, isCluster, sentinels }: StoreSurvey): readonly Finding[] {
+function ofGroup({ servers, sentinels }: StoreSurvey): readonly Finding[] {
   const findings: Finding[] = [];
-  const masters = servers.filter(({ role }) => valueOf(role) === 'master').map(({ endpoint }) => endpoint);
-  if (!isCluster && masters.length > 1) {
+  const masters = servers.filter(({ role }) => valueOf(role) === 'master');
+  // On a Cluster each primary has rivals of its own.
+  const rivals = masters.filter((each) => mastersOf([each, ...masters.filter((other) => other !== each)]) > 1);
+  if (rivals.length > 1) {
     findings.push(
       check('masters', '').error(
-        `${masters.join(' and ')} say that they are the primary: each may grant the same lease`,
+        `${rivals.map(({ endpoint }) => endpoint).join(' and ')} say that they are the primary of the same data: each may grant the same lease`,
         'stop what acquires, then end the one that was replaced',
       ),
     );

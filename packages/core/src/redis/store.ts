@@ -34,7 +34,6 @@ import { checkSource, describeSource, type RedisSource } from './client.ts';
 import { RedisConnection } from './connection.ts';
 import { parseEndpoint, type Endpoint } from './endpoint.ts';
 import { gatherEvidence, type Inquiry } from './evidence.ts';
-import { isIoredis } from './ioredis.ts';
 import { recordKey } from './keys.ts';
 import { listRecords } from './list.ts';
 import { messageOf } from './message.ts';
@@ -62,8 +61,7 @@ export interface RedisStoreOptions {
   readonly connectTimeout?: Duration | undefined;
   /**
    * Further servers that diagnosis asks, `<host>:<port>` each, with the credentials of this connection: those that no
-   * server names, such as a former primary that nobody can reach from the new one. Not for a Cluster, where each of its
-   * primaries would look like a second one of the same data. Default none.
+   * server names, such as a former primary that nobody can reach from the new one. Default none.
    */
   readonly endpoints?: readonly string[] | undefined;
   readonly clock?: Clock | undefined;
@@ -104,9 +102,6 @@ export class RedisLeaseStore implements LeaseStore {
     }
     if (!Array.isArray(endpoints)) throw new ConfigError('endpoints', `is ${show(endpoints)}: must be a list`);
     this.#endpoints = endpoints.map((each) => parseEndpoint('endpoints', each));
-    if (this.#endpoints.length > 0 && isIoredis(connection) && connection.isCluster === true) {
-      throw new ConfigError('endpoints', 'cannot be given for a Cluster, whose nodes are found by themselves');
-    }
     this.#source = connection;
     this.#clock = clock;
     this.namespace = prefix;

@@ -208,15 +208,6 @@ describe('a store', () => {
     expect(await wrongWith({})).toEqual([]);
     expect(await wrongWith({ servers: [fit, second] })).toEqual([]);
     expect(await wrongWith({ servers: [fit, master] })).toEqual(['error masters']);
-    expect(
-      await wrongWith({
-        servers: [
-          { ...fit, mode: known('cluster') },
-          { ...master, mode: known('cluster') },
-        ],
-        isCluster: true,
-      }),
-    ).toEqual([]);
     expect(await wrongWith({ servers: [fit, { ...second, evictionPolicy: known('allkeys-lru') }] })).toEqual([
       'error eviction',
     ]);
@@ -228,11 +219,13 @@ describe('a store', () => {
 
   test('of a Cluster is asked at each primary', async () => {
     const node = { ...fit, mode: known('cluster') };
-    const other = { ...node, endpoint: 'redis-2:6379', runId: known('b') };
+    const other = { ...node, endpoint: 'redis-2:6379', runId: known('b'), replicationId: known('s') };
     const wrongAt = (its: Partial<ServerEvidence>): Promise<readonly string[]> =>
       wrongWith({ servers: [node, { ...other, ...its }], isCluster: true });
     expect(await wrongAt({})).toEqual([]);
     expect(await wrongAt({ maxBytes: known(40) })).toEqual(['error memory']);
+    // One that has the history of another is not one of many.
+    expect(await wrongAt({ previousReplicationId: known('r') })).toEqual(['error masters']);
     // What only a primary can have wrong.
     expect(await wrongAt({ minReplicas: known(1) })).toEqual(['error replicas']);
   });
