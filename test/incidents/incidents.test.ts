@@ -93,6 +93,7 @@ describe.concurrent('staged as it is told, and judged:', { timeout: 60_000 }, ()
   test('1, a long run that lives: left alone is right, its record deleted or its run stopped is wrong', async () => {
     await using here = await drill(1);
     expect((await here.diagnose()).verdict.code).toBe('held');
+    expect((await here.cli('diagnose')).stdout).toContain('\nWhat to do\nNothing: it is at work.');
     expect(await here.wrongs()).toEqual([]);
     await here.cli('stop', '--reason', 'x', '--yes', '--timeout', '1ms');
     expect(await here.wrongs()).toContain('the run was not asked to end');
@@ -115,6 +116,7 @@ describe.concurrent('staged as it is told, and judged:', { timeout: 60_000 }, ()
     await using here = await drill(3);
     expect((await here.until('expired-alive')).owner.state).toBe('stopped');
     expect(await here.wrongs()).toEqual(['the next run has begun, by acquiring it as always']);
+    expect((await here.cli('diagnose')).stdout).toContain('\nWhat to do\nWhoever asks gets it');
     expect((await here.trigger()).code).toBe(0);
     expect(await here.wrongs()).toEqual([]);
   });
@@ -123,6 +125,8 @@ describe.concurrent('staged as it is told, and judged:', { timeout: 60_000 }, ()
     await using here = await drill(4);
     await using hasty = await drill(4);
     const [{ lease }] = await Promise.all([here.until('expired-alive'), hasty.until('expired-alive')]);
+    const { stdout } = await here.cli('diagnose');
+    expect(stdout).toMatch(/\nWhat to do\nEnd its process first: it is stopped .* no fence that was named/);
     process.kill(lease.identity.pid, 'SIGKILL');
     await here.until('expired');
     expect((await here.trigger()).code).toBe(0);
@@ -155,7 +159,8 @@ describe.concurrent('staged as it is told, and judged:', { timeout: 60_000 }, ()
 
   test('7, a store that came back empty: to wait is right; a record by hand, or one more restart, is wrong', async () => {
     await using here = await drill(7);
-    expect((await here.diagnose()).verdict.code).toBe('data-lost');
+    const { verdict } = await here.diagnose();
+    expect(verdict).toMatchObject({ code: 'data-lost', allowed: { acquire: false } });
     expect(await here.wrongs()).toEqual([]);
     await here.until('held');
     expect(await here.wrongs()).toEqual([]);
@@ -189,6 +194,7 @@ describe.concurrent('staged as it is told, and judged:', { timeout: 60_000 }, ()
     const { lease } = await here.diagnose();
     const stopped = await here.cli('stop', '--reason', 'INC-10', '--yes', '--timeout', '1ms');
     expect(stopped.code).toBe(3);
+    expect((await here.cli('diagnose')).stdout).toContain('\nIt was asked to end. If its process goes on');
     await here.isOver(lease);
     expect(await here.wrongs()).toEqual(['the process that went on all the same has ended']);
     process.kill(lease.identity.pid, 'SIGKILL');

@@ -13,8 +13,8 @@ export const emptyRestart: Incident = {
     const fence = await scene.fence(ledger);
     const owner = await scene.worker({ name: 'web-1', url: redis.url, resource, ledgerUrl: ledger.url });
     await redis.kill();
-    await redis.restart();
     const restartedAt = Date.now();
+    await redis.restart();
     const next = scene.standby(redis, resource, fence, { quarantine: true });
     let enteredAt = Infinity;
     void next.entered.then(() => (enteredAt = Date.now()));

@@ -25,6 +25,7 @@ export interface ConfiguredStore {
   readonly redis: RedisSettings;
   readonly prefix?: string | undefined;
   readonly endpoints?: readonly NodeSettings[] | undefined;
+  readonly quarantine?: boolean | undefined;
 }
 
 /** Whom a command talks to. */
@@ -33,6 +34,8 @@ export interface Target {
   readonly prefix: string;
   /** Further servers that diagnosis asks, by the same credentials: so only those that the config has beside the store itself. */
   readonly endpoints: readonly NodeSettings[];
+  /** Of the config: acquisitions wait out what a restarted server may have lost. */
+  readonly quarantine?: boolean | undefined;
   /** `redis://cache-3:6379/0`, never with a password. */
   readonly address: string;
   /** Where the address came from, unless it was on the command line. */
@@ -61,6 +64,7 @@ export async function findTarget(
     redis,
     prefix: flags.prefix ?? configured?.prefix ?? DEFAULT_PREFIX,
     endpoints: flags.url === undefined ? (configured?.endpoints ?? []) : [],
+    quarantine: configured?.quarantine,
     address: addressOf(redis),
     origin,
   };
@@ -178,6 +182,7 @@ export async function openManager(
     import('./redis.ts'),
   ]);
   return new LeaseManager({
+    ...(target.quarantine === true && { quarantine: true }),
     ...options,
     store: redisStore(sourceOf(target.redis), {
       prefix: target.prefix,

@@ -85,9 +85,9 @@ export class Output {
     this.#io.stdout.write(text.endsWith('\n') ? text : `${text}\n`);
   }
 
-  /** A title between parts of the data; only people need it. */
-  heading(text: string): void {
-    if (this.#isTerminal) this.#io.stdout.write(`\n${this.style('strong', text)}\n`);
+  /** A title between parts of the data; only people need it, unless what comes means nothing without it. */
+  heading(text: string, needed: 'people' | 'always' = 'people'): void {
+    if (this.#isTerminal || needed === 'always') this.#io.stdout.write(`\n${this.style('strong', text)}\n`);
     else this.#io.stdout.write('\n');
   }
 
