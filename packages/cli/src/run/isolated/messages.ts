@@ -1,7 +1,10 @@
+import { inspect } from 'node:util';
+
 import { LeaseLostError, RunCancelledError, type Grant, type LossReason, type CancelReason } from '@leasehold/core';
 
 import type { FenceSettings } from '../../config/settings.ts';
 import type { JobInfo, RunInfo } from '../context.ts';
+import { readable } from '../thrown.ts';
 import type { Until, WindowSource } from './lease-window.ts';
 
 /** What a thread or a process is made with. */
@@ -42,11 +45,33 @@ export type FromHandler =
   | { readonly type: 'done'; readonly value: unknown }
   | { readonly type: 'failed'; readonly error: PlainError };
 
-/** A process is told as a message what a thread is made with. */
-export type ToProcess = ToHandler | { readonly type: 'begin'; readonly data: HandlerData };
+/** What a thread is made with, and a process is told first. */
+export interface Beginning {
+  readonly data: HandlerData;
+  /** What messages from there are known by. */
+  readonly key: string;
+}
+
+export type ToProcess = ToHandler | ({ readonly type: 'begin' } & Beginning);
 
 /** A process tells what ends it, where a thread has an event for it. */
 export type FromProcess = FromHandler | { readonly type: 'fault'; readonly error: PlainError };
+
+/** A message on its way from a handler's thread or process. */
+export interface Keyed<Message> {
+  readonly key: string | undefined;
+  readonly message: Message;
+}
+
+/**
+ * The message, if it is ours; undefined for what the handler, or a library of it, has sent by itself: `process.send` and `parentPort` are
+ * theirs as well, and send anything.
+ */
+export function ours(sent: unknown, key: string): FromProcess | undefined {
+  if (typeof sent !== 'object' || sent === null) return undefined;
+  const keyed = sent as Partial<Keyed<FromProcess>>;
+  return keyed.key === key ? keyed.message : undefined;
+}
 
 /** What a `StaleTokenError` is made of. */
 export interface Refusal {
@@ -65,17 +90,31 @@ export interface PlainError {
   readonly reason: string | undefined;
 }
 
-export function plainOf(error: unknown): PlainError {
+const MAX_SHOWN = 500;
+
+/** Of anything that was thrown. Never throws, and what it returns can be copied. */
+export function plainOf(thrown: unknown): PlainError {
+  const error = readable(thrown);
   if (!(error instanceof Error)) {
-    const message = `no Error was thrown but ${typeof error === 'string' ? error : typeof error}`;
+    const message = `no Error was thrown but ${inspect(error).slice(0, MAX_SHOWN)}`;
     return { name: 'Error', message, stack: undefined, code: undefined, reason: undefined };
   }
-  const { name, message, stack, code, reason } = error as Error & {
-    readonly code?: unknown;
-    readonly reason?: unknown;
+  return {
+    name: textOf(error, 'name') ?? 'Error',
+    message: textOf(error, 'message') ?? '',
+    stack: textOf(error, 'stack'),
+    code: textOf(error, 'code'),
+    reason: textOf(error, 'reason'),
   };
-  const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
-  return { name, message, stack, code: text(code), reason: text(reason) };
+}
+
+function textOf(error: { readonly [Part in keyof PlainError]?: unknown }, part: keyof PlainError): string | undefined {
+  try {
+    const value = error[part];
+    return typeof value === 'string' ? value : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** An error that looks the same. Its name is what BullMQ goes by. */

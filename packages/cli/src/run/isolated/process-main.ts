@@ -1,17 +1,18 @@
 // The main module of a process that runs the handler of one job.
 import { constants } from 'node:os';
 
-import { plainOf, type FromProcess, type ToProcess } from './messages.ts';
+import { plainOf, type FromProcess, type Keyed, type ToProcess } from './messages.ts';
 import { ServedHandler } from './served-handler.ts';
 
 if (process.send === undefined) throw new Error('this is for a child process');
 
 let opening: Promise<ServedHandler> | undefined;
 let served: ServedHandler | undefined;
+let key: string | undefined;
 
 /** Throws for what cannot be copied. Whether it arrives is the business of the parent, which may be gone. */
 function tell(message: FromProcess, sent: () => void = () => {}): void {
-  process.send?.(message, undefined, undefined, sent);
+  process.send?.({ key, message } satisfies Keyed<FromProcess>, undefined, undefined, sent);
 }
 
 /** What ends this process is the failure of the run. */
@@ -21,6 +22,7 @@ function fault(error: unknown): void {
 
 process.on('message', (message: ToProcess) => {
   if (message.type === 'begin') {
+    key = message.key;
     opening = ServedHandler.open(message.data, tell);
     opening.then((opened) => (served = opened), fault);
   } else {

@@ -1,14 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { fork, type ChildProcess } from 'node:child_process';
 
 import { ProcessGroup } from '../../process-group.ts';
-import {
-  errorOf,
-  type FromHandler,
-  type FromProcess,
-  type HandlerData,
-  type ToHandler,
-  type ToProcess,
-} from './messages.ts';
+import { errorOf, ours, type FromHandler, type HandlerData, type ToHandler, type ToProcess } from './messages.ts';
 import type { Ending, Peer } from './peer.ts';
 
 const MAIN = new URL(import.meta.url.endsWith('.ts') ? './process-main.ts' : './process-main.js', import.meta.url);
@@ -17,7 +11,8 @@ const KILL_AFTER_MS = 1000;
 
 /** What signals mean that nobody here has sent. */
 const MEANING: Readonly<Record<string, string>> = {
-  SIGKILL: ', which the system sends when memory is short',
+  SIGKILL:
+    ', which the system sends when memory is short, and the process itself once its channel to this one was closed (process.disconnect)',
   SIGABRT: ', as Node ends when its heap is full (--max-old-space-size)',
   SIGTRAP: ', as Node ends when its heap is full (--max-old-space-size)',
 };
@@ -42,7 +37,10 @@ export class ProcessPeer implements Peer {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
     let fault: Error | undefined;
-    this.#child.on('message', (message: FromProcess) => {
+    const key = randomUUID();
+    this.#child.on('message', (sent: unknown) => {
+      const message = ours(sent, key);
+      if (message === undefined) return;
       if (message.type === 'fault') fault = errorOf(message.error);
       else this.#heard?.(message);
     });
@@ -72,7 +70,7 @@ export class ProcessPeer implements Peer {
       alive.delete(group);
       return { fault, how: `the process of the handler ${how}` };
     });
-    this.#send({ type: 'begin', data });
+    this.#send({ type: 'begin', data, key });
   }
 
   onOver(over: () => void): void {

@@ -1,6 +1,15 @@
+import { randomUUID } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
 
-import type { FromHandler, HandlerData, ToHandler } from './messages.ts';
+import {
+  errorOf,
+  ours,
+  plainOf,
+  type Beginning,
+  type FromHandler,
+  type HandlerData,
+  type ToHandler,
+} from './messages.ts';
 import type { Ending, Peer } from './peer.ts';
 
 const MAIN = new URL(import.meta.url.endsWith('.ts') ? './thread-main.ts' : './thread-main.js', import.meta.url);
@@ -14,12 +23,16 @@ export class ThreadPeer implements Peer {
   #heard: ((message: FromHandler) => void) | undefined;
 
   constructor(data: HandlerData) {
-    this.#worker = new Worker(MAIN, { workerData: data });
+    const key = randomUUID();
+    this.#worker = new Worker(MAIN, { workerData: { data, key } satisfies Beginning });
     let fault: Error | undefined;
     this.#worker.on('error', (error: unknown) => {
-      fault ??= error instanceof Error ? error : new Error(`no Error was thrown but ${typeof error}`);
+      fault ??= error instanceof Error ? error : errorOf(plainOf(error));
     });
-    this.#worker.on('message', (message: FromHandler) => this.#heard?.(message));
+    this.#worker.on('message', (sent: unknown) => {
+      const message = ours(sent, key);
+      if (message !== undefined && message.type !== 'fault') this.#heard?.(message);
+    });
     this.ended = new Promise((resolve) => {
       this.#worker.once('exit', (code) => {
         resolve({ fault, how: `the thread of the handler has ended before the handler did, with ${code}` });
