@@ -109,7 +109,7 @@ describe('in a real terminal', () => {
   );
 
   testNeeding('tmux', 'the help fits 80 columns', async () => {
-    await using terminal = await Terminal.start(`${leasehold} --help`, { columns: 80, rows: 90 });
+    await using terminal = await Terminal.start(`${leasehold} --help`, { columns: 80, rows: 120 });
     const lines = await terminal.shows(/^exit 0$/m);
     expect(lines[0]).toMatch(/^Usage: leasehold/);
     // Wrapped text stands under its own column; what the terminal had to wrap begins a line.
