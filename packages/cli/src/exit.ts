@@ -18,7 +18,7 @@ export const EXIT = {
 /** For the help and the docs, in the order of the codes. */
 export const EXIT_MEANINGS: readonly (readonly [code: number, meaning: string])[] = [
   [EXIT.done, 'done'],
-  [EXIT.unexpected, 'unexpected error'],
+  [EXIT.unexpected, 'unexpected error, or a drill has shown that something fails'],
   [EXIT.usage, 'usage or configuration'],
   [EXIT.no, 'the answer is no: still held, nothing known of what you named, or something to act on'],
   [EXIT.unreachable, 'store out of reach: nothing is known about any lease'],

@@ -3,6 +3,7 @@ import { addCompletion } from './commands/completion.ts';
 import { addDiagnose } from './commands/diagnose.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addEvidence } from './commands/evidence.ts';
+import { addDrill } from './commands/drill.ts';
 import { addExec } from './commands/exec.ts';
 import { addFence } from './commands/fence.ts';
 import { withConnectionFlags, withOutputFlags, type CommonFlags } from './commands/flags.ts';
@@ -29,6 +30,7 @@ import { ownVersion } from './version.ts';
 const LOOK = 'Look (read only, safe at any time):';
 const ACT = 'Act:';
 const RUN = 'Run:';
+const PROVE = 'Prove:';
 const DATABASE = 'Database:';
 
 interface Verb {
@@ -70,6 +72,7 @@ const VERBS: readonly Verb[] = [
   { group: RUN, add: addValidate, example: 'leasehold validate leasehold.yaml', isLocal: true },
   { group: RUN, add: addInit, example: 'leasehold init', isLocal: true },
   { group: RUN, add: addSchema, example: 'leasehold schema > leasehold.schema.json', isLocal: true },
+  { group: PROVE, add: addDrill, example: 'leasehold drill --ttl 30s --html drill.html -c leasehold.yaml' },
   {
     group: DATABASE,
     add: addFence,
@@ -139,7 +142,7 @@ function createProgram(session: ParsedSession): Command {
 /** A reader wants the commands before the options that they share. */
 function verbsFirst(help: string): string {
   const [usage = '', description = '', ...blocks] = help.trimEnd().split('\n\n');
-  const isVerbs = (block: string): boolean => [LOOK, ACT, RUN, DATABASE].some((group) => block.startsWith(group));
+  const isVerbs = (block: string): boolean => [LOOK, ACT, RUN, PROVE, DATABASE].some((group) => block.startsWith(group));
   const verbs = blocks.filter(isVerbs);
   const rest = blocks.filter((block) => !isVerbs(block));
   return `${[usage, description, ...verbs, ...rest].join('\n\n')}\n`;

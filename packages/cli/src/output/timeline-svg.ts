@@ -1,6 +1,6 @@
 import type { HistoryEntry } from '@leasehold/core';
-import { escapeText } from './escape.ts';
 import { formatDuration } from './time.ts';
+import { LETTERS, svgLine as line, svgText as text, rounded, xml } from './svg.ts';
 import { axisTicks } from './timeline-axis.ts';
 import { isIncomplete, tenuresOf, type Tenure, type TenureEnd, type TenureMark } from './timeline.ts';
 
@@ -8,8 +8,6 @@ import { isIncomplete, tenuresOf, type Tenure, type TenureEnd, type TenureMark }
 const WIDTH = 1000;
 const MARGIN = 20;
 const LETTER = 6.6;
-/** On a line. */
-const LETTERS = 145;
 const ROW = 66;
 const BAR = 16;
 const LINE = 16;
@@ -200,17 +198,6 @@ function patternOf([end, { colour, hatch }]: readonly [string, Look]): string {
   return `<pattern id="${end}" width="6" height="6" patternUnits="userSpaceOnUse"><rect width="6" height="6" fill="${colour}"/>${lines}</pattern>`;
 }
 
-function line(x1: number, y1: number, x2: number, y2: number, colour: string): string {
-  return `<line x1="${x1}" y1="${y1}" x2="${x2}" y2="${y2}" stroke="${colour}"/>`;
-}
-
-/** Cut where the picture ends. */
-function text(x: number, y: number, content: string, attributes = '', most = LETTERS): string {
-  const safe = escapeText(content);
-  const shown = safe.length > most ? `${safe.slice(0, most - 1).replace(/[\uD800-\uDBFF]$/, '')}…` : safe;
-  return `<text x="${rounded(x)}" y="${y}"${attributes === '' ? '' : ` ${attributes}`}>${xml(shown)}</text>`;
-}
-
 function wrapped(words: string, most: number): string[] {
   const lines: string[] = [];
   for (const word of words.split(' ')) {
@@ -219,23 +206,4 @@ function wrapped(words: string, most: number): string[] {
     else lines.push(word);
   }
   return lines;
-}
-
-function rounded(pixels: number): number {
-  return Math.round(pixels * 10) / 10;
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
-/** Text for XML, which has no room for controls, however written, nor for two characters that are none. */
-function xml(content: string): string {
-  return escapeText(content)
-    .replace(/[\uFFFE\uFFFF]/g, '\uFFFD')
-    .replace(/[&<>"']/g, (char) => ENTITIES[char] ?? char);
 }
