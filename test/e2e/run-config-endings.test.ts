@@ -96,6 +96,22 @@ test('with exitOnAbandon a handler that ignores its signal ends the process with
   expect(await leases.inspect('stays')).not.toMatchObject({ state: 'held' });
 });
 
+test('run --once tells of an error that nobody catches, and gives its lease back; and of a handler that ends the process, with a code that is not 0', async () => {
+  const prefix = uniqueName('endings');
+  const env = { REDIS_URL: inject('redisUrl'), PREFIX: prefix, QUEUE: 'none' };
+  const start = (ENDS: string): Child =>
+    startChild(BIN, { args: ['run', FILE, '--once', 'early'], env: { ...env, ENDS } });
+  await using throwing = start('throws');
+  expect(await throwing.exit).toEqual({ code: 1, signal: null });
+  expect(linesOf(throwing).filter(({ level }) => level === 60)).toMatchObject([{ origin: 'uncaughtException' }]);
+  await using leases = new LeaseManager({ store: redisStore(inject('redisUrl'), { prefix }) });
+  expect(await leases.inspect('early')).toMatchObject({ state: 'free' });
+  await using exiting = start('exits');
+  expect(await exiting.exit).toEqual({ code: 1, signal: null });
+  const msg = 'process.exit was called, by a handler or what it uses; leases run out by themselves';
+  expect(linesOf(exiting).filter(({ level }) => level === 60)).toMatchObject([{ msg, code: 0 }]);
+});
+
 test('run --once calls no handler after a signal that came before it, and ends with the code of the signal', async () => {
   const env = { REDIS_URL: inject('redisUrl'), PREFIX: uniqueName('endings'), QUEUE: 'none' };
   const start = (its: Readonly<Record<string, string>>): Child =>

@@ -9,6 +9,7 @@ import type { JobSettings } from '../config/settings.ts';
 import { sorted } from '../config/source.ts';
 import { problemsOfTls } from '../config/tls-files.ts';
 import type { AnyJobHandler } from './context.ts';
+import { endOnCrash, giveUpLeases } from './crash.ts';
 import { openFence, type OpenFence } from './fences.ts';
 import { handlersOf, onlyThese } from './handlers.ts';
 import { managerOf } from './manager.ts';
@@ -31,7 +32,8 @@ export interface RunOnceOptions {
 /**
  * Runs one cron or interval job of a config now, without a tick, under its lease. Resolves with what the handler returned. Rejects as
  * `LeaseManager.run` does, with `ResourceBusyError` while another run has the lease; with `NotStartedError`, or the reason of the signal, when that came
- * before the handler was called; and with `ConfigFileError` for what cannot be run.
+ * before the handler was called; and with `ConfigFileError` for what cannot be run. An error that nobody catches ends the process, as in
+ * `runConfig` with `signals`.
  */
 export async function runOnce(config: LoadedConfig, name: string, options: RunOnceOptions): Promise<unknown> {
   const { log, signal } = options;
@@ -43,6 +45,7 @@ export async function runOnce(config: LoadedConfig, name: string, options: RunOn
   const manager = managerOf(settings, log, options.store);
   const closables: (() => Promise<unknown>)[] = [];
   const runs = new Runs(log, new Metrics());
+  const stopTelling = endOnCrash(log, async () => (await giveUpLeases(manager)) ?? runs.active);
   try {
     const [job] = settings.jobs as [JobSettings];
     const fences = new Map<string, OpenFence>();
@@ -68,6 +71,7 @@ export async function runOnce(config: LoadedConfig, name: string, options: RunOn
   } finally {
     await manager.close({ grace: 0, abandonAfter: 0 });
     await Promise.all(closables.map((close) => isWithin(close(), CLOSE_WITHIN_MS)));
+    stopTelling();
   }
 }
 

@@ -10,6 +10,7 @@ import type { Settings } from '../config/settings.ts';
 import type { Source } from '../config/source.ts';
 import { EXIT } from '../exit.ts';
 import type { AnyJobHandler } from './context.ts';
+import { giveUpLeases } from './crash.ts';
 import { Deferred } from './deferred.ts';
 import { openFence, type OpenFence } from './fences.ts';
 import { Health } from './health.ts';
@@ -23,8 +24,6 @@ import type { Trade } from './trade.ts';
 
 /** How long runs may take to end once they were aborted. Together with the grace it is what a container must be given. */
 const SETTLE_MS = 5000;
-/** For runs to end that were aborted because the process crashes. */
-const GIVE_UP_WITHIN_MS = 2000;
 /** How often a store is asked that has not answered yet. */
 const ASK_EVERY_MS = 250;
 const DEFAULT_TTL_MS = 30_000;
@@ -104,8 +103,7 @@ export class Running implements RunningConfig {
   async giveUp(): Promise<number> {
     this.#runs.close();
     this.#health.close();
-    const closed = await this.#manager.close({ grace: 0, abandonAfter: GIVE_UP_WITHIN_MS }).catch(() => undefined);
-    return closed?.unsettled.length ?? this.#runs.active;
+    return (await giveUpLeases(this.#manager)) ?? this.#runs.active;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
