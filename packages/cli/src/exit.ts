@@ -20,7 +20,7 @@ export const EXIT_MEANINGS: readonly (readonly [code: number, meaning: string])[
   [EXIT.done, 'done'],
   [EXIT.unexpected, 'unexpected error, or a drill has shown that something fails'],
   [EXIT.usage, 'usage or configuration'],
-  [EXIT.no, 'the answer is no: still held, nothing known of what you named, or something to act on'],
+  [EXIT.no, 'the answer is no: still held, nothing known of it, or something to do'],
   [EXIT.unreachable, 'store out of reach: nothing is known about any lease'],
   [EXIT.busy, 'not run: the resource is busy, or the tick is done with'],
   [EXIT.lost, 'the lease was lost, and what ran under it was stopped'],
