@@ -20,6 +20,7 @@ const VERBS = [
   'validate',
   'init',
   'schema',
+  'drill',
   'fence',
   'completion',
 ];
