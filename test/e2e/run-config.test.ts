@@ -175,12 +175,12 @@ test('after the clean end of an owner the next one is in within 200 ms; a second
   console.log(`the next owner was in ${Math.round(at - ended)} ms after the exit of the one before`);
 
   member.child.kill('SIGTERM');
-  const isClosing = async () => expect(await get(member.port, '/readyz')).toMatchObject({ status: 503 });
-  await vi.waitFor(isClosing, { interval: 10 });
+  const messages = () => said<{ msg: string }>([member], 'log').map(({ msg }) => msg);
+  const closing = 'closing: no more work is taken; waiting for 1 run, 1 s left';
+  await vi.waitFor(() => expect(messages()).toContain(closing), { interval: 10 });
+  expect(await get(member.port, '/readyz')).toMatchObject({ status: 503 });
   member.child.kill('SIGINT');
   expect(await member.child.exit).toEqual({ code: 130, signal: null });
-  const messages = said<{ msg: string }>([member], 'log').map(({ msg }) => msg);
-  expect(messages).toContain('closing: no more work is taken; waiting for 1 run, 1 s left');
 });
 
 /** Runs in this process, and says nothing. */
