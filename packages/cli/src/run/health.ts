@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 
 import type { Metrics } from './metrics.ts';
 import { codeOf } from './runs.ts';
+import { isWithin } from './within.ts';
 
 /** What `/readyz` answers. */
 export interface Readiness {
@@ -54,9 +55,14 @@ export class Health {
     this.#phase = 'closing';
   }
 
-  /** Never rejects. */
-  async readiness(): Promise<Readiness> {
-    if (this.#phase !== 'closing' && !this.#isWithin(this.#refreshMs / 2)) await (this.#asking ??= this.#ask());
+  /**
+   * Waits no longer than so many milliseconds for an answer of the store; then its last one counts, as long as it is young enough. Never
+   * rejects.
+   */
+  async readiness(patienceMs = Infinity): Promise<Readiness> {
+    if (this.#phase !== 'closing' && !this.#isWithin(this.#refreshMs / 2)) {
+      await isWithin((this.#asking ??= this.#ask()), patienceMs);
+    }
     const storeAnsweredMsAgo = this.#answeredAt === undefined ? null : Math.round(performance.now() - this.#answeredAt);
     if (this.#phase === 'closing') return { status: 'closing', storeAnsweredMsAgo };
     if (!this.#isWithin(this.#refreshMs)) {

@@ -12,6 +12,9 @@ export interface ListenAddress {
   readonly port: number;
 }
 
+/** How long `/readyz` waits for the store. A probe is given up after a second, unless it says otherwise, and then hears no reason. */
+const ANSWER_WITHIN_MS = 800;
+
 /** `/livez`, `/readyz` and `/metrics`. Reads nothing of a request but its method and path. */
 export class StatusServer {
   readonly #health: Health;
@@ -71,7 +74,7 @@ export class StatusServer {
       case '/livez':
         return send(response, 200, 'text/plain', 'ok\n');
       case '/readyz': {
-        const readiness = await this.#health.readiness();
+        const readiness = await this.#health.readiness(ANSWER_WITHIN_MS);
         return send(response, readiness.status === 'ready' ? 200 : 503, 'application/json', json(readiness));
       }
       case '/metrics': {
