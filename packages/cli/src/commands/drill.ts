@@ -145,7 +145,12 @@ async function rehearse(
     },
     (left) => output.warn(`Not removed from the store: ${left.join(', ')}`, 'bad'),
   );
-  await report(output, results, { target: describeTarget(target), fence: nameOf(fence), ttl: flags.ttl, began }, flags);
+  await report(
+    output,
+    results,
+    { target: describeTarget({ ...target, prefix: 'leasehold-drill' }), fence: nameOf(fence), ttl: flags.ttl, began },
+    flags,
+  );
   session.exit = results.some(({ verdict }) => verdict === 'failed') ? EXIT.unexpected : EXIT.done;
 }
 

@@ -37,6 +37,8 @@ export interface DrillOptions {
   readonly onRun: (run: ProofRun, index: number) => void;
 }
 
+const LEAST_LANES = 3;
+
 /**
  * Plays proofs, some of them at the same time: each has its own resource and its own processes. Resolves in the order in which
  * they were given. Rejects, with everything ended, if one could not be played.
@@ -45,7 +47,7 @@ export async function drill(stage: Stage, { proofs, repeat, onRun }: DrillOption
   const results = new Map<Proof, ProofResult>();
   const waiting = [...proofs];
   // Two processes each, which mostly wait.
-  const lanes = Math.min(waiting.length, Math.max(2, availableParallelism()));
+  const lanes = Math.min(waiting.length, Math.max(LEAST_LANES, availableParallelism()));
   const lane = async (): Promise<void> => {
     for (let proof = waiting.shift(); proof !== undefined; proof = waiting.shift()) {
       results.set(proof, await playAll(stage, proof, repeat, onRun));

@@ -81,7 +81,7 @@ function laneParts(picture: Picture, lane: Lane, y: number, place: Place, id: st
       .filter(({ process }) => process === lane)
       .flatMap(({ atMs, word }) => [
         svgLine(place(atMs), y + 8, place(atMs), y + LANE - 8, '#000'),
-        svgText(place(atMs) + 4, y + LANE - 6, word),
+        svgText(Math.min(place(atMs) + 4, WIDTH - word.length * LETTER - 4), y + LANE - 2, word),
       ]),
     ...picture.aborts.filter(({ process }) => process === lane).map(({ atMs }) => mark('aborted', place(atMs), y + 10)),
     ...(lane === 'fence' ? picture.writes.map(({ atMs, kind }) => mark(kind, place(atMs), writeY(kind, middle))) : []),

@@ -1,0 +1,176 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { LeaseManager } from '@leasehold/core';
+import { redisStore } from '@leasehold/core/redis';
+import type { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+
+import { assertWellFormed } from '../../packages/cli/test/output/well-formed.ts';
+import { guardedFolder, removeFolder } from '../../scripts/services/guard.mjs';
+import { connectRedis } from '../support/redis-client.ts';
+import { startRedis, type RedisServer } from '../support/redis-server.ts';
+import { callCli, runCli, startCli } from './fixtures/cli-process.ts';
+
+const SIX = ['kill', 'pause', 'partition', 'clock', 'release', 'takeover'];
+const TTL = '1500ms';
+const OTHERS = ['~leasehold-drill:*', 'resetchannels', '&leasehold-drill:owner:*', '+@all'];
+const brokenFence = fileURLToPath(new URL('fixtures/drill-broken-fence.ts', import.meta.url));
+
+interface Drilled {
+  readonly schema: string;
+  readonly isProven: boolean;
+  readonly proofs: readonly {
+    readonly name: string;
+    readonly verdict: string;
+    readonly failures: readonly string[];
+    readonly abort: { readonly maxMs: number; readonly boundMs: number } | null;
+    readonly takeover: { readonly maxMs: number; readonly boundMs: number } | null;
+    readonly refusedWrites: number;
+  }[];
+}
+
+/** A server on which others have data, with users for drills that may write the drill's keys alone. */
+interface Site {
+  readonly server: RedisServer;
+  readonly client: Redis & AsyncDisposable;
+  readonly url: (user: string) => string;
+}
+
+async function createSite(): Promise<Site> {
+  const server = await startRedis({ scope: 'file' });
+  const client = await connectRedis(server.url);
+  await client.mset('plain', 'text', 'shop:cart:{42}', '1');
+  await client.hset('shop:{old}', { owner: '', lease_id: 'x', expires_us: '1', fencing_token: '1' });
+  await client.call('ACL', 'SETUSER', 'looks', 'on', '>pw', 'resetkeys', '%R~*', ...OTHERS);
+  // Not even the names of other records are asked for by it.
+  await client.call('ACL', 'SETUSER', 'blind', 'on', '>pw', 'resetkeys', ...OTHERS, '-scan');
+  return { server, client, url: (user) => server.url.replace('redis://', `redis://${user}:pw@`) };
+}
+
+async function keysOf(client: Redis): Promise<readonly string[]> {
+  return (await client.keys('*')).toSorted();
+}
+
+/** Until the store has only the connection that asks: a process that goes on, or is stopped, has one more. */
+async function nobodyIsConnected(client: Redis): Promise<void> {
+  await vi.waitFor(
+    async () =>
+      expect(
+        String(await client.client('LIST', 'TYPE', 'normal'))
+          .trim()
+          .split('\n'),
+      ).toHaveLength(1),
+    {
+      timeout: 5000,
+    },
+  );
+}
+
+let site: Site;
+let held: Site;
+let folder: string;
+
+beforeAll(async () => {
+  folder = guardedFolder('drill');
+  [site, held] = await Promise.all([createSite(), createSite()]);
+});
+
+afterAll(async () => {
+  for (const { client, server } of [site, held]) {
+    await client[Symbol.asyncDispose]();
+    await server.stop();
+  }
+  removeFolder(folder);
+});
+
+describe.concurrent('leasehold drill', () => {
+  test(
+    'proves the six on a store of others, writes no key but its own, and leaves none behind',
+    { timeout: 60_000 },
+    async () => {
+      const before = await keysOf(site.client);
+      const [html, junit] = [join(folder, 'drill.html'), join(folder, 'drill.xml')];
+      const { code, stdout, stderr } = await runCli(
+        ['drill', '--yes', '--ttl', TTL, '--only', SIX.join(','), '--json', '--html', html, '--junit', junit],
+        { env: { LEASEHOLD_REDIS_URL: site.url('looks') } },
+      );
+      const { schema, isProven, proofs } = JSON.parse(stdout) as Drilled;
+      expect(proofs.flatMap(({ failures }) => failures)).toEqual([]);
+      expect({ code, schema, isProven, names: proofs.map(({ name }) => name) }).toEqual({
+        ...{ code: 0, schema: 'leasehold/drill/v1', isProven: true, names: SIX },
+      });
+      for (const { name, abort, takeover, refusedWrites } of proofs) {
+        expect(refusedWrites).toBeGreaterThan(0);
+        expect(takeover?.maxMs).toBeLessThanOrEqual(takeover?.boundMs ?? 0);
+        if (name === 'kill' || name === 'takeover') expect(abort).toBeNull();
+        else expect(abort?.maxMs).toBeLessThanOrEqual(abort?.boundMs ?? 0);
+      }
+      expect(stderr).toContain('No other key of the store is written');
+      expect(stderr + stdout + readFileSync(html, 'utf8')).not.toContain(':pw@');
+
+      expect(await keysOf(site.client)).toEqual(before);
+      expect(await site.client.call('ACL', 'LOG')).toEqual([]);
+      await nobodyIsConnected(site.client);
+
+      const page = readFileSync(html, 'utf8').replace(/^<!doctype html>\n/, '');
+      assertWellFormed(page);
+      expect(page.match(/<svg /g)).toHaveLength(SIX.length);
+      expect(page).not.toMatch(/<script|src=|<link|@import|https?:(?!\/\/www\.w3\.org)/);
+      const report = readFileSync(junit, 'utf8').replace(/^<\?xml .*\?>\n/, '');
+      assertWellFormed(report);
+      expect(report).toContain('tests="6" failures="0"');
+    },
+  );
+
+  test('a store on which a lease is held is refused, of whatever prefix, and nothing is begun', async () => {
+    await using leases = new LeaseManager({ store: redisStore(held.server.url, { prefix: 'elsewhere' }) });
+    await using _lease = await leases.acquire('reports');
+    const before = await keysOf(held.client);
+    const { code, stdout, stderr } = await callCli(['drill', '--yes', '-u', held.server.url]);
+    expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
+    expect(stderr).toMatch(/refused: leases are held on this store \(elsewhere:\{reports\} by .*--target-is-staging/s);
+    expect(await keysOf(held.client)).toEqual(before);
+
+    // The same store, as staging, through a fence that admits everybody; no key of others is even looked at.
+    const args = ['drill', '--yes', '--target-is-staging', '--ttl', TTL, '--only', 'pause', '--json'];
+    const drilled = await runCli([...args, '--fence-module', brokenFence], {
+      env: { LEASEHOLD_REDIS_URL: held.url('blind') },
+    });
+    const { isProven, proofs } = JSON.parse(drilled.stdout) as Drilled;
+    expect({ code: drilled.code, isProven, verdict: proofs[0]?.verdict }).toEqual({
+      ...{ code: 1, isProven: false, verdict: 'failed' },
+    });
+    const failures = proofs[0]?.failures.join('\n');
+    expect(failures).toContain('not so: the fence refuses a late write with the old token (written)');
+    expect(failures).toMatch(/^S1 at a fence the token of what is accepted never goes down$/m);
+    expect(failures).toMatch(/^S3 what a fence accepts of a grant is one unbroken run/m);
+    expect(await held.client.call('ACL', 'LOG')).toEqual([]);
+    expect(await keysOf(held.client)).toEqual(before);
+  });
+});
+
+test('Ctrl-C in the middle of a fault ends all processes, removes the scratch keys, and is told', async () => {
+  const before = await keysOf(site.client);
+  await using monitor = await connectRedis(site.server.url);
+  const stream = await monitor.monitor();
+  const waits = new Promise<void>((resolve) => {
+    // The successor is in the queue of the owner, which is stopped next.
+    stream.on('monitor', (_time: string, args: readonly string[]) => {
+      if (args[0]?.toLowerCase() === 'zadd') resolve();
+    });
+  });
+  await using cli = startCli(['drill', '--yes', '--ttl', '20s', '--only', 'pause'], {
+    env: { LEASEHOLD_REDIS_URL: site.url('looks') },
+  });
+  await waits;
+  stream.disconnect();
+  monitor.disconnect();
+  expect((await keysOf(site.client)).length).toBeGreaterThan(before.length);
+  cli.kill('SIGINT');
+  const { code, stderr } = await cli.end;
+  expect(code).toBe(130);
+  expect(stderr).toContain('SIGINT: the drill was ended');
+  expect(await keysOf(site.client)).toEqual(before);
+  await nobodyIsConnected(site.client);
+});
