@@ -42,9 +42,16 @@ export type Phase = 'invoke' | 'ok' | 'fail' | 'info';
 /**
  * The faults that the rules know; others may have any name. `pause`: the target did nothing in the meantime. `data-loss`: of
  * the store, all or a part. `store-clock`: it was stepped; `store-clock-back` says that it was, or may have been, behind an
- * instant that it had shown. `unsafe-force`: a release by force without a seal, or of an owner that lives.
+ * instant that it had shown. `duplication`: requests to the store came more than once, and at any time. `unsafe-force`: a release by force without a seal, or of an owner that lives.
  */
-export type KnownNemesis = 'pause' | 'kill' | 'data-loss' | 'store-clock' | 'store-clock-back' | 'unsafe-force';
+export type KnownNemesis =
+  | 'pause'
+  | 'kill'
+  | 'data-loss'
+  | 'store-clock'
+  | 'store-clock-back'
+  | 'duplication'
+  | 'unsafe-force';
 
 /** One line of a process. What does not apply is left out. */
 export interface HistoryLine {

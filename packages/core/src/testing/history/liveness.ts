@@ -32,8 +32,12 @@ export const workGoesOn: Invariant = {
         .sort((a, b) => a.fromMs - b.fromMs);
       if (want === undefined) return [];
       const untilMs = want.fromMs + boundMs;
-      const rows = [...view.rows.values()].flat().filter((row) => row.resource === resource && row.accepted);
-      if (rows.length === 0 || rows.some(({ atMs }) => atMs >= healedMs && atMs <= untilMs)) return [];
+      const inTime = ({ atMs }: { readonly atMs: number }): boolean => atMs >= healedMs && atMs <= untilMs;
+      const rows = [...view.rows.values()].flat().filter((row) => row.resource === resource);
+      const isServed = rows.some((row) => row.accepted && inTime(row));
+      // Without a fence to ask, a lease is all that can be seen.
+      const isGranted = view.tenancies.some((each) => each.resource === resource && inTime(each.granted.end));
+      if (isServed || (rows.length === 0 && isGranted)) return [];
       const { invoke, end } = want.each;
       const why = `${resource} was wanted, all was well from ${healedMs.toFixed(3)} ms on, and nothing came by ${untilMs.toFixed(3)} ms`;
       return [{ why, events: end === undefined ? [invoke] : [invoke, end] }];
@@ -60,6 +64,8 @@ export const floorIsLearned: Invariant = {
           inRow = [];
           continue;
         }
+        // A packet that comes when its sender has given up teaches nobody.
+        if ((view.tenancy(row.leaseId ?? '')?.terminal?.atMs ?? Infinity) <= row.atMs) continue;
         inRow.push(row);
         const [first] = inRow;
         const about = view.tenancies.filter(

@@ -19,7 +19,7 @@ function foreignReleases(view: View, tenancy: Tenancy): readonly Breach[] {
   const refused = view
     .callsTo('extend')
     .find(({ invoke, end }) => invoke.leaseId === leaseId && end?.phase === 'fail' && end.outcome !== 'revoked');
-  if (refused?.end === undefined || (terminal !== undefined && terminal.atMs < refused.invoke.atMs)) return [];
+  if (refused?.end === undefined || (terminal !== undefined && terminal.atMs < refused.end.atMs)) return [];
   const last = confirmations.findLast(({ end }) => end.atMs <= refused.invoke.atMs);
   if (last === undefined) return [];
   const { ttlMs = 0 } = last.invoke;
@@ -86,11 +86,18 @@ function answeredTwice(view: View): readonly Breach[] {
   });
 }
 
+/**
+ * A grant whose answer never came may be followed by another one, once it has run out and been forgotten: the acquisition
+ * goes on, and nobody ever knew of the first.
+ */
 function grantedTwice(view: View): readonly Breach[] {
-  if (waivedBy(view, 'data-loss') !== null) return [];
-  return [...groupBy(view.grants, ({ leaseId }) => leaseId).entries()].flatMap(([leaseId, rows]) =>
-    rows.length < 2 ? [] : [{ why: `${leaseId} was granted ${rows.length} times`, events: rows }],
-  );
+  if (waivedBy(view, 'data-loss', 'duplication') !== null) return [];
+  return [...groupBy(view.grants, ({ leaseId }) => leaseId).entries()].flatMap(([leaseId, rows]) => {
+    const tenancy = view.tenancy(leaseId);
+    const known = rows.findIndex(({ fencingToken }) => fencingToken === tenancy?.fencingToken);
+    const again = known < 0 ? undefined : rows[known + 1];
+    return again === undefined ? [] : [{ why: `${leaseId} was granted ${rows.length} times`, events: rows }];
+  });
 }
 
 export const ghostIsContained: Invariant = {
@@ -117,7 +124,7 @@ function ghostActs(view: View): readonly Breach[] {
 }
 
 function ghostGrants(view: View): readonly Breach[] {
-  // With the data the tombstone is lost, and a clock set forward is the end of it.
+  // With the data the tombstone is lost, and a clock that is set forward ends it.
   if (waivedBy(view, 'data-loss', 'store-clock') !== null) return [];
   return view.callsTo('cancel').flatMap(({ invoke, end }) => {
     if (end?.phase !== 'ok') return [];
@@ -173,7 +180,7 @@ function outOfOrder(tenancies: readonly Tenancy[]): readonly Breach[] {
   return breaches;
 }
 
-export function waivedBy(view: View, ...kinds: readonly string[]): string | null {
+function waivedBy(view: View, ...kinds: readonly string[]): string | null {
   const [struck] = view.struck(...kinds);
   return struck === undefined ? null : `${struck.begin.nemesis} struck`;
 }

@@ -155,7 +155,7 @@ function isConfirmation(call: Call): call is Call & { readonly end: HistoryLine 
 }
 
 /** From here on the process no longer has the lease, or says so. */
-export function isTerminal({ act, phase }: HistoryLine): boolean {
+function isTerminal({ act, phase }: HistoryLine): boolean {
   if (act === 'lost' || act === 'handed-over') return true;
   return (act === 'release' || act === 'cancel') && phase === 'invoke';
 }

@@ -2,9 +2,8 @@ import type { FenceRow, GrantRow, History, HistoryLine } from '../../../src/test
 
 type Extra = Partial<HistoryLine>;
 
+/** Its owner trusts it for 1 % and 50 ms less: 940 ms. */
 export const TTL_MS = 1000;
-/** ttl less 1 % less 50 ms. */
-export const TRUST_MS = 940;
 
 /** Writes a history by hand: one method for each thing that happens, with its time first. */
 export class Script {

@@ -1,0 +1,226 @@
+import { LeaseManager } from '../../src/lease/manager.ts';
+import type { Lease } from '../../src/lease/lease.ts';
+import type { Ticket } from '../../src/lease/ticket.ts';
+import { LeaseholdError } from '../../src/errors.ts';
+import { onAbort } from '../../src/abort-listeners.ts';
+import { qualify } from '../../src/names.ts';
+import type { MemoryTx } from '../../src/fence/memory.ts';
+import type { LeaseStore } from '../../src/store/store.ts';
+import { RecordingFence } from '../../src/testing/history/recording-fence.ts';
+import { recordStore } from '../../src/testing/history/recording-store.ts';
+import type { Bug } from './bug.ts';
+import { Link } from './network.ts';
+import type { Plan, ProcessPlan, Step } from './plan.ts';
+import { SimProcess } from './process.ts';
+import { RemoteFence, type FenceServer, type WriteBody } from './remote-fence.ts';
+import { RemoteStore } from './remote-store.ts';
+import type { StoreServer } from './server.ts';
+import type { World } from './world.ts';
+
+/** What all processes of a run share. */
+export interface Scene {
+  readonly world: World;
+  readonly plan: Plan;
+  readonly bug: Bug;
+  readonly store: StoreServer;
+  readonly resource: FenceServer;
+  /** Gives a ticket to another process, which adopts it. */
+  readonly handOn: (from: Actor, ticket: Ticket, step: Step) => void;
+}
+
+/** A process with its manager, and the work that it does. */
+export class Actor {
+  readonly plan: ProcessPlan;
+  readonly process: SimProcess;
+  readonly store: RemoteStore;
+  readonly fence: RecordingFence<MemoryTx>;
+  readonly remoteFence: RemoteFence;
+  readonly manager: LeaseManager;
+  isDone = false;
+  /** The step that it is at: a later life goes on with the one after it. */
+  at: number;
+  readonly #scene: Scene;
+  #writes = 0;
+  #besides = 0;
+
+  constructor(scene: Scene, plan: ProcessPlan, life: number, from: number) {
+    const { world, store, resource, bug } = scene;
+    this.#scene = scene;
+    this.plan = plan;
+    this.at = from;
+    const name = life === 1 ? plan.id : `${plan.id}${life}`;
+    const seed = plan.seed + life * 7919;
+    this.process = new SimProcess(world, name, seed, 1 + plan.driftPpm / 1_000_000, plan.wallMs);
+    this.store = new RemoteStore(world, this.process, new Link(world, seed + 1), store, bug.store);
+    this.remoteFence = new RemoteFence(world, this.process, new Link(world, seed + 2), resource);
+    this.fence = new RecordingFence(this.remoteFence, this.process.recorder);
+    this.manager = new LeaseManager({
+      store: this.#storeOf(bug),
+      clock: this.process,
+      ttl: scene.plan.ttlMs,
+      quarantine: plan.quarantine,
+      owner: name,
+      logger: silent,
+    });
+    this.process.recorder.listen(this.manager);
+  }
+
+  #storeOf({ client, hand }: Bug): LeaseStore {
+    const port = client?.(this.store.port) ?? this.store.port;
+    const recorded = recordStore(port, this.process.recorder);
+    return hand?.(recorded) ?? recorded;
+  }
+
+  /** All its steps, then, when all is calm, each resource once more, and the end. */
+  async live(): Promise<void> {
+    const { world, plan } = this.#scene;
+    const { process } = this;
+    try {
+      for (; this.at < this.plan.steps.length; this.at++) {
+        const step = this.plan.steps[this.at] as Step;
+        await process.wait(step.afterMs);
+        if (world.nowMs > startMs + plan.calmMs) break;
+        await this.#attempt(step);
+      }
+      const leftMs = startMs + plan.calmMs - world.nowMs;
+      if (leftMs > 0) await process.wait(leftMs + 1);
+      for (const resource of plan.resources) await this.#attempt({ ...LAST, resource, waitMs: 20 * plan.ttlMs });
+      while (this.#besides > 0) await process.wait(plan.ttlMs / 10);
+      await this.manager.close({ grace: plan.ttlMs, abandonAfter: 4 * plan.ttlMs });
+      process.recorder.line('died', 'ok', { outcome: 'ended' });
+      process.isAlive = false;
+    } catch (error) {
+      world.problems.push(`${process.name} failed: ${String(error)}\n${(error as Error).stack ?? ''}`);
+    }
+    this.isDone = true;
+  }
+
+  kill(): void {
+    this.process.recorder.line('died', 'ok', { outcome: 'killed' });
+    this.process.isAlive = false;
+    this.isDone = true;
+  }
+
+  /** Takes over what another one has handed on, beside its own steps. */
+  async adopt(ticket: Ticket, step: Step): Promise<void> {
+    this.#besides++;
+    await this.#tolerant(async () => {
+      const lease = await this.manager.adopt(ticket, { fences: [this.fence] });
+      await this.#work(lease, step).finally(() => lease.release());
+    });
+    this.#besides--;
+  }
+
+  async #attempt(step: Step): Promise<void> {
+    const { recorder } = this.process;
+    const { resource, waitMs } = step;
+    const want = recorder.begin('want', { resource: qualify('sim', resource) });
+    const { bug } = this.#scene;
+    const options = { fences: [this.fence], ...bug.acquire };
+    const given = (lease: Lease): void => want.end('ok', { leaseId: lease.leaseId, fencingToken: lease.fencingToken });
+    await this.#tolerant(async () => {
+      switch (step.kind) {
+        case 'run':
+          return this.manager.run(resource, { ...options, wait: waitMs }, async (lease) => {
+            given(lease);
+            await this.#work(lease, step);
+          });
+        case 'hand-over':
+          return this.manager.run(resource, { ...options, wait: waitMs }, async (lease) => {
+            given(lease);
+            await this.#work(lease, { ...step, writes: 1 });
+            const ticket = await lease.handOver();
+            recorder.line('handed-over', 'ok', { resource: lease.grant.resource, leaseId: lease.leaseId });
+            this.#scene.handOn(this, ticket, step);
+          });
+        case 'acquire': {
+          const lease = await this.manager.acquire(resource, { ...options, wait: waitMs });
+          given(lease);
+          await this.#work(lease, step).finally(() => lease.release());
+          return;
+        }
+        case 'try': {
+          const result = await this.manager.tryAcquire(resource, options);
+          if (!result.acquired) return want.end('fail', { outcome: result.reason });
+          given(result.lease);
+          await this.#work(result.lease, step).finally(() => result.lease.release());
+        }
+      }
+    });
+    want.end('fail');
+  }
+
+  /** Our errors are what this is about; others are not. */
+  async #tolerant(work: () => Promise<unknown>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (LeaseholdError.of(error) !== undefined) return;
+      this.#scene.world.problems.push(`${this.process.name}: ${String(error)}\n${(error as Error).stack ?? ''}`);
+    }
+  }
+
+  /** Reads, thinks, and writes by what it has read. A write without an answer is the end of it. */
+  async #work(lease: Lease, step: Step): Promise<void> {
+    const { process, fence } = this;
+    const { signal, grant } = lease;
+    const goesOn = (): boolean => step.isStubborn || !signal.aborted;
+    for (let write = 0; write < step.writes && goesOn(); write++) {
+      const reading = process.recorder.begin('read', { resource: grant.resource, leaseId: grant.leaseId });
+      let version: number;
+      try {
+        version = await this.remoteFence.version(grant.resource);
+        reading.end('ok', { version });
+      } catch (error) {
+        reading.end('info');
+        throw error;
+      }
+      await this.#pause(step.thinkMs, signal, step.isStubborn);
+      if (!goesOn()) break;
+      const writeId = `${process.name}-w${++this.#writes}`;
+      const whose = step.isDelegated ? grant : ((await this.#scene.bug.holder?.(lease, this.manager)) ?? lease);
+      await fence.write(whose, this.#bodyOf(grant.resource, writeId, step.commitMs), { writeId, version });
+      await this.#pause(step.holdMs, signal, step.isStubborn);
+    }
+  }
+
+  #bodyOf(resource: string, writeId: string, commitMs: number): WriteBody {
+    const { world } = this.#scene;
+    const body = async (tx: MemoryTx): Promise<{ before: number; after: number }> => {
+      const before = (tx.get(resource) as number | undefined) ?? 0;
+      if (commitMs > 0) {
+        await new Promise<void>((resolve) => {
+          world.at(world.nowUs + commitMs * 1000, undefined, resolve);
+        });
+      }
+      tx.set(resource, before + 1);
+      return { before, after: before + 1 };
+    };
+    return Object.assign(body, { writeId });
+  }
+
+  #pause(ms: number, signal: AbortSignal, isStubborn: boolean): Promise<void> {
+    if (ms <= 0 || (signal.aborted && !isStubborn)) return Promise.resolve();
+    if (isStubborn) return this.process.wait(ms);
+    return new Promise((resolve) => {
+      const timer = this.process.setTimer(ms, () => {
+        stop();
+        resolve();
+      });
+      const stop = onAbort(signal, () => {
+        timer.clear();
+        resolve();
+      });
+    });
+  }
+}
+
+/** When processes begin, by the time of the world. */
+export const startMs = 1000;
+
+const LAST: Omit<Step, 'resource' | 'waitMs'> = {
+  ...{ id: 'last', kind: 'run', afterMs: 0, writes: 1, thinkMs: 1, holdMs: 0, commitMs: 0 },
+  ...{ isStubborn: false, isDelegated: false },
+};
+
+const silent = { debug() {}, info() {}, warn() {}, error() {} };

@@ -1,0 +1,88 @@
+/**
+ * The simulation as a command: `simulate --seeds 100000 --minutes 60`, or `--seed 7` for one of them, with all that
+ * happened. Exits with 1 if a rule is broken or nothing was exercised.
+ */
+
+import { parseArgs } from 'node:util';
+import { addCounts, noCounts, type Counts } from '../../src/testing/history/counts.ts';
+import { checkCounts } from '../../src/testing/history/validity.ts';
+import { planOf, without } from './plan.ts';
+import { describeCounts, describeFailure, describeHistory, describePlan, faultsOf } from './report.ts';
+import { simulate, simulateSeed } from './run.ts';
+import { shrink } from './shrink.ts';
+
+const USAGE = 'simulate [--seeds N] [--minutes M] [--from SEED] | --seed SEED [--without PARTS]';
+
+/** After so many the rest is likely the same. */
+const MOST_FAILURES = 5;
+const SAY_EVERY_MS = 10_000;
+
+function numberOf(name: string, given: string | undefined, byDefault: number): number {
+  if (given === undefined) return byDefault;
+  if (!/^\d+(\.\d+)?$/.test(given)) throw new Error(`--${name} is ${given}, not a number\n${USAGE}`);
+  return Number(given);
+}
+
+async function one(seed: number, parts: readonly string[]): Promise<boolean> {
+  const plan = without(planOf(seed), new Set(parts));
+  const run = await simulate(plan);
+  if (faultsOf(run).length > 0) {
+    console.log(describeFailure(seed, { run, removed: parts, tries: 1 }));
+    return false;
+  }
+  console.log([...describePlan(plan), ...describeHistory(run.history)].join('\n'));
+  for (const { invariant, why } of run.verdict.waived) console.log(`${invariant} is not asked for: ${why}`);
+  console.log(`seed ${seed} breaks no rule`);
+  return true;
+}
+
+async function many(from: number, seeds: number, minutes: number): Promise<boolean> {
+  const sum: Counts = noCounts();
+  const startedMs = performance.now();
+  let saidMs = startedMs;
+  let failures = 0;
+  let done = 0;
+  const say = (): void => {
+    const seconds = (performance.now() - startedMs) / 1000;
+    console.log(`${done} seeds, ${failures} failed, ${seconds.toFixed(0)} s, ${(done / seconds).toFixed(0)} a second`);
+  };
+  while (done < seeds && performance.now() - startedMs < minutes * 60_000 && failures < MOST_FAILURES) {
+    const seed = from + done;
+    const run = await simulateSeed(seed);
+    done++;
+    addCounts(sum, run.verdict.counts);
+    if (faultsOf(run).length > 0) {
+      failures++;
+      console.log(`\n${describeFailure(seed, await shrink(planOf(seed)))}\n`);
+    }
+    if (performance.now() - saidMs > SAY_EVERY_MS) {
+      saidMs = performance.now();
+      say();
+    }
+  }
+  say();
+  console.log(`for 1,000 seeds: ${describeCounts(sum, done)}`);
+  const gaps = checkCounts(sum);
+  for (const { message } of gaps) console.log(message);
+  return failures === 0 && gaps.length === 0;
+}
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: 'string' },
+    minutes: { type: 'string' },
+    from: { type: 'string' },
+    seed: { type: 'string' },
+    without: { type: 'string' },
+  },
+});
+const parts = values.without === undefined ? [] : values.without.split(',');
+const isRight =
+  values.seed === undefined
+    ? await many(
+        numberOf('from', values.from, 0),
+        numberOf('seeds', values.seeds, values.minutes === undefined ? 10_000 : Infinity),
+        numberOf('minutes', values.minutes, Infinity),
+      )
+    : await one(numberOf('seed', values.seed, 0), parts);
+process.exitCode = isRight ? 0 : 1;

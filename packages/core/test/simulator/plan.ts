@@ -1,0 +1,261 @@
+import { Chance } from '../../src/testing/fence/chance.ts';
+
+/** What one process does next, from its place in the list of its steps. */
+export interface Step {
+  readonly id: string;
+  readonly kind: 'run' | 'acquire' | 'try' | 'hand-over';
+  readonly resource: string;
+  /** So long after the step before. Milliseconds, as all that follows. */
+  readonly afterMs: number;
+  readonly waitMs: number;
+  readonly writes: number;
+  /** Between the read and the write that goes by it. */
+  readonly thinkMs: number;
+  /** Between one write and the next. */
+  readonly holdMs: number;
+  /** How long a write is under way at the resource, between its check and its commit. */
+  readonly commitMs: number;
+  /** Goes on when its signal has aborted. */
+  readonly isStubborn: boolean;
+  /** Writes with the bare grant, so that only the fence can refuse it. */
+  readonly isDelegated: boolean;
+}
+
+export interface ProcessPlan {
+  readonly id: string;
+  readonly seed: number;
+  readonly startMs: number;
+  /** Of its clocks, in parts per million against the time of the world. */
+  readonly driftPpm: number;
+  readonly wallMs: number;
+  readonly quarantine: boolean;
+  readonly steps: readonly Step[];
+}
+
+export type FaultKind =
+  | 'pause'
+  | 'sleep'
+  | 'kill'
+  | 'wall-step'
+  | 'partition'
+  | 'fence-partition'
+  | 'reset'
+  | 'noise'
+  | 'slow'
+  | 'fence-noise'
+  | 'store-stall'
+  | 'store-clock'
+  | 'data-loss'
+  | 'restart'
+  | 'revoke'
+  | 'force'
+  | 'unsafe-force'
+  | 'diagnose';
+
+export interface FaultPlan {
+  readonly id: string;
+  readonly kind: FaultKind;
+  readonly atMs: number;
+  readonly forMs: number;
+  /** A process, where one is struck. */
+  readonly target: string;
+  readonly resource: string;
+  /** Of a pause: at which place after `atMs`. Otherwise a choice among the ways of the fault. */
+  readonly choice: number;
+}
+
+/** All that decides a run. */
+export interface Plan {
+  readonly seed: number;
+  readonly ttlMs: number;
+  readonly storeDriftPpm: number;
+  readonly processes: readonly ProcessPlan[];
+  readonly faults: readonly FaultPlan[];
+  readonly resources: readonly string[];
+  /** From here on nothing is done to anybody. */
+  readonly calmMs: number;
+}
+
+/** What may happen together in one run: not everything at once, or the rules that some faults waive are never asked for. */
+const HARMLESS: readonly FaultKind[] = ['revoke', 'diagnose'];
+const PLAIN: readonly FaultKind[] = [
+  'pause',
+  'pause',
+  'sleep',
+  'kill',
+  'wall-step',
+  'wall-step',
+  'partition',
+  'partition',
+  'fence-partition',
+  'reset',
+  'noise',
+  'slow',
+  'fence-noise',
+  'store-stall',
+];
+const GRAVE: readonly FaultKind[] = ['data-loss', 'restart', 'store-clock', 'unsafe-force', 'force'];
+
+/** What is known to be hard for an owner, one after the other. */
+const RECIPES: readonly (readonly FaultKind[])[] = [
+  ['slow', 'partition'],
+  ['wall-step', 'partition'],
+  ['wall-step', 'wall-step', 'partition'],
+  ['pause', 'partition'],
+  ['sleep', 'partition'],
+  ['noise', 'reset'],
+  ['reset', 'kill'],
+];
+
+/** Clocks differ by less than the managers' drift rate, 1 %, together. */
+const MOST_PPM = 4000;
+
+export function planOf(seed: number): Plan {
+  // Neighbours among seeds must not be neighbours in what they do.
+  const chance = new Chance(Math.imul(seed + 1, 0x9e3779b1)).branch();
+  const ttlMs = chance.of([600, 1000, 1000, 2000]);
+  const resources = chance.below(4) === 0 ? ['r0', 'r1'] : ['r0'];
+  const calmMs = ttlMs * (3 + chance.below(3));
+  const names = ['a', 'b', 'c', 'd'].slice(0, 2 + chance.below(3));
+  const processes: ProcessPlan[] = names.map((id) => processOf(chance.branch(), id, { ttlMs, resources, calmMs }));
+  const kinds = kindsOf(chance);
+  const count = kinds.length === 0 ? 0 : 2 + chance.below(6);
+  const faults: FaultPlan[] = [];
+  for (let index = 0; index < count; index++) {
+    const fault = faultOf(chance.branch(), `f${index}`, { kinds, names, ttlMs, resources, calmMs });
+    const before = faults.at(-1);
+    // Often two that strike the same process, one soon after the other.
+    const isTwin = before !== undefined && chance.below(2) === 0;
+    faults.push(isTwin ? { ...fault, target: before.target, atMs: before.atMs + chance.below(ttlMs / 2) } : fault);
+  }
+  if (chance.below(4) === 0) {
+    const target = chance.below(processes.length);
+    processes[target] = busy(processes[target] as ProcessPlan, resources[0] as string, ttlMs);
+    faults.push(...recipeOf(chance, { names: names.slice(target, target + 1), ttlMs, resources, calmMs }));
+  }
+  const storeDriftPpm = chance.below(2 * MOST_PPM) - MOST_PPM;
+  if (kinds.includes('force'))
+    return withAbandoned({ seed, ttlMs, storeDriftPpm, processes, faults, resources, calmMs });
+  return { seed, ttlMs, storeDriftPpm, processes, faults, resources, calmMs };
+}
+
+/** The kinds of a run: a few of them, so that each meets each other alone. */
+function kindsOf(chance: Chance): readonly FaultKind[] {
+  const sort = chance.below(20);
+  if (sort === 0) return [];
+  const grave = sort < 8 ? [chance.of(GRAVE), chance.of(GRAVE)] : [];
+  const plain = Array.from({ length: 1 + chance.below(4) }, () => chance.of(PLAIN));
+  return [...plain, ...grave, ...(chance.below(2) === 0 ? HARMLESS : [])];
+}
+
+interface Frame {
+  readonly ttlMs: number;
+  readonly resources: readonly string[];
+  readonly calmMs: number;
+}
+
+function processOf(chance: Chance, id: string, { ttlMs, resources, calmMs }: Frame): ProcessPlan {
+  const seed = chance.below(2 ** 31);
+  const steps = Array.from({ length: 2 + chance.below(4) }, (_, index): Step => {
+    const isChatty = chance.below(5) === 0;
+    return {
+      id: `${id}.${index}`,
+      kind: chance.of(['run', 'run', 'run', 'acquire', 'try', 'hand-over']),
+      resource: chance.of(resources),
+      afterMs: chance.below(ttlMs / 2),
+      waitMs: chance.below(3) === 0 ? 0 : chance.below(calmMs),
+      writes: isChatty ? 20 : 1 + chance.below(4),
+      thinkMs: isChatty ? 1 : chance.below(chance.below(4) === 0 ? ttlMs : ttlMs / 10),
+      holdMs: isChatty ? chance.below(ttlMs / 10) : chance.below(chance.below(3) === 0 ? 2 * ttlMs : ttlMs / 5),
+      commitMs: !isChatty && chance.below(4) === 0 ? chance.below(2 * ttlMs) : 0,
+      isStubborn: chance.below(3) === 0,
+      isDelegated: chance.below(3) === 0,
+    };
+  });
+  return {
+    id,
+    seed,
+    steps,
+    startMs: chance.below(300),
+    driftPpm: chance.below(2 * MOST_PPM) - MOST_PPM,
+    wallMs: chance.below(3) === 0 ? chance.below(600_000) - 300_000 : 0,
+    quarantine: chance.below(6) === 0,
+  };
+}
+
+function faultOf(
+  chance: Chance,
+  id: string,
+  frame: Frame & { readonly kinds: readonly FaultKind[]; readonly names: readonly string[] },
+): FaultPlan {
+  const { kinds, names, ttlMs, resources, calmMs } = frame;
+  return {
+    id,
+    kind: chance.of(kinds),
+    target: chance.of(names),
+    resource: chance.of(resources),
+    atMs: chance.below(calmMs),
+    forMs: chance.below(3) === 0 ? 5 + chance.below(ttlMs / 2) : ttlMs / 2 + chance.below(2 * ttlMs),
+    choice: chance.below(60),
+  };
+}
+
+/** With a resource that nobody else wants, whose owner dies and leaves it behind: only such a lease may be released by force. */
+function withAbandoned(plan: Plan): Plan {
+  const { ttlMs, seed } = plan;
+  const at = { kind: 'run', afterMs: 0, waitMs: 0, writes: 1, thinkMs: 0, commitMs: 0, isStubborn: false } as const;
+  const step: Step = { ...at, id: 'z.0', resource: 'abandoned', holdMs: 10 * ttlMs, isDelegated: false };
+  const owner = { id: 'z', seed: seed + 1, startMs: 0, driftPpm: 0, wallMs: 0, quarantine: false, steps: [step] };
+  const fault = { target: 'z', resource: 'abandoned', choice: 0 };
+  // The operator watches it for a ttl and a margin of a second, and the lease must have run out for as long.
+  const calmMs = plan.calmMs + 2 * ttlMs + 3000;
+  return {
+    ...plan,
+    calmMs,
+    processes: [...plan.processes, owner],
+    resources: [...plan.resources, 'abandoned'],
+    faults: [
+      ...plan.faults,
+      { ...fault, id: 'fz', kind: 'kill', atMs: ttlMs / 2, forMs: calmMs },
+      { ...fault, id: 'fy', kind: 'force', atMs: 2 * ttlMs, forMs: 0 },
+    ],
+  };
+}
+
+/** Somebody who writes all the time, beyond the end of a lease that is not extended. */
+function busy(process: ProcessPlan, resource: string, ttlMs: number): ProcessPlan {
+  const holdMs = ttlMs / 20;
+  const always = { kind: 'run', afterMs: 0, thinkMs: 1, commitMs: 0, isStubborn: true, isDelegated: false } as const;
+  const step: Step = { ...always, id: `${process.id}.0`, resource, waitMs: 2 * ttlMs, writes: 40, holdMs };
+  return { ...process, startMs: 0, steps: [step, ...process.steps.slice(1)] };
+}
+
+function recipeOf(chance: Chance, frame: Frame & { readonly names: readonly string[] }): FaultPlan[] {
+  let atMs = chance.below(frame.ttlMs);
+  return chance.of(RECIPES).map((kind, index) => {
+    const fault = faultOf(chance.branch(), `g${index}`, { ...frame, kinds: [kind] });
+    const forMs = frame.ttlMs + chance.below(frame.ttlMs);
+    const struck = { ...fault, atMs, forMs };
+    atMs += chance.below(frame.ttlMs / 2);
+    return struck;
+  });
+}
+
+/** A plan without some of its parts: processes (`b`), steps (`b.1`) and faults (`f0`). */
+export function without(plan: Plan, parts: ReadonlySet<string>): Plan {
+  const isKept = ({ id }: { readonly id: string }): boolean => !parts.has(id);
+  return {
+    ...plan,
+    processes: plan.processes.filter(isKept).map((process) => ({ ...process, steps: process.steps.filter(isKept) })),
+    faults: plan.faults.filter(isKept),
+  };
+}
+
+/** Every part that can be left out, the largest first. */
+export function partsOf(plan: Plan): readonly string[] {
+  return [
+    ...plan.processes.map(({ id }) => id),
+    ...plan.faults.map(({ id }) => id),
+    ...plan.processes.flatMap(({ steps }) => steps.map(({ id }) => id)),
+  ];
+}

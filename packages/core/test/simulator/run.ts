@@ -1,0 +1,102 @@
+import { checkHistory, type HistoryVerdict } from '../../src/testing/history/check.ts';
+import type { History } from '../../src/testing/history/history.ts';
+import { Actor, startMs, type Scene } from './actors.ts';
+import { NO_BUG, type Bug } from './bug.ts';
+import { Faults } from './faults.ts';
+import { planOf, type Plan, type ProcessPlan } from './plan.ts';
+import { FenceServer } from './remote-fence.ts';
+import { StoreServer } from './server.ts';
+import { World } from './world.ts';
+
+export interface Run {
+  readonly plan: Plan;
+  readonly history: History;
+  readonly verdict: HistoryVerdict;
+  /** What is wrong besides the rules: a call that never settled, an error that nobody expects. */
+  readonly problems: readonly string[];
+  readonly events: number;
+}
+
+/** Somebody at a console. */
+function person(id: string, seed: number): ProcessPlan {
+  return { id, seed, startMs: 0, driftPpm: 0, wallMs: 0, quarantine: false, steps: [] };
+}
+
+/** A plan, from its beginning to the end of all its processes. The same plan gives the same history. */
+export async function simulate(plan: Plan, bug: Bug = NO_BUG): Promise<Run> {
+  const world = new World(plan.seed);
+  const store = new StoreServer(world, 1 + plan.storeDriftPpm / 1_000_000);
+  const resource = new FenceServer(world, store.clock, bug.fence);
+  const actors: Actor[] = [];
+  const lives = new Map<string, number>();
+  const scene: Scene = {
+    ...{ world, plan, bug, store, resource },
+    handOn(from, ticket, step) {
+      const others = actors.filter(({ process, isDone }) => process.isAlive && !isDone && process !== from.process);
+      const to = others[from.process.chance.below(Math.max(1, others.length))];
+      if (to === undefined) return;
+      const atUs = from.process.nowUs + 1000 + from.process.chance.below(50_000);
+      world.at(atUs, to.process, () => void to.adopt(ticket, step));
+    },
+  };
+  function begin(planned: ProcessPlan, from: number): void {
+    const life = (lives.get(planned.id) ?? 0) + 1;
+    lives.set(planned.id, life);
+    const actor = new Actor(scene, planned, life, from);
+    actors.push(actor);
+    world.at(world.nowUs, actor.process, () => void actor.live());
+  }
+  function restart(id: string): void {
+    const last = actors.findLast((actor) => actor.plan.id === id);
+    if (last !== undefined) begin(last.plan, last.at + 1);
+  }
+
+  const { random } = Math;
+  const repair = bug.engine?.();
+  // What the engine draws must come from the seed.
+  Math.random = () => world.random();
+  try {
+    const operator = new Actor(scene, person('op', 17), 1, 0);
+    const watcher = new Actor(scene, person('eye', 23), 1, 0);
+    const faults = new Faults({
+      scene,
+      operator,
+      watcher,
+      restart,
+      alive: (id) => actors.findLast((actor) => actor.plan.id === id && actor.process.isAlive && !actor.isDone),
+      actors: () => actors,
+    });
+    for (const planned of plan.processes) {
+      world.at((startMs + planned.startMs) * 1000, undefined, () => begin(planned, 0));
+    }
+    for (const fault of plan.faults) world.at((startMs + fault.atMs) * 1000, undefined, () => faults.strike(fault));
+    const lastMs = startMs + plan.calmMs;
+    const isOver = (): boolean =>
+      world.nowMs > lastMs && actors.every(({ isDone }) => isDone) && isQuiet(plan, actors, lives);
+    await world.run((lastMs + 60 * plan.ttlMs) * 1000, isOver);
+    for (const { isDone, process } of actors) {
+      if (!isDone) world.problems.push(`${process.name} had not come to its end by ${world.nowMs} ms`);
+    }
+  } finally {
+    Math.random = random;
+    repair?.();
+  }
+  const history: History = { lines: world.lines, fences: world.fences, grants: world.grants, endMs: world.nowMs };
+  const verdict = checkHistory(history, {
+    clockDrift: 0.005,
+    pollMs: plan.ttlMs,
+    fenceTimeoutMs: 1000,
+    healedMs: plan.faults.length === 0 ? undefined : 0,
+    validity: false,
+  });
+  return { plan, history, verdict, problems: world.problems, events: world.events };
+}
+
+/** Everybody who is to live again does. */
+function isQuiet(plan: Plan, actors: readonly Actor[], lives: ReadonlyMap<string, number>): boolean {
+  return plan.processes.every(({ id }) => lives.has(id)) && actors.every((actor) => actor.at >= 0);
+}
+
+export function simulateSeed(seed: number, bug?: Bug): Promise<Run> {
+  return simulate(planOf(seed), bug);
+}

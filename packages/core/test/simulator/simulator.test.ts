@@ -1,0 +1,53 @@
+/**
+ * Managers, store and fence in one process, with clocks, a network and chance that a seed decides: the code that runs in
+ * production, under pauses at any step, crashes, partitions, lost, late, doubled and overtaken messages, clocks that are set,
+ * and the loss of the store's data. `main.ts` runs as many seeds as there is time for.
+ *
+ * Not in it: ticks, sandboxes, more than one store, and what a real Redis or PostgreSQL decides.
+ */
+
+import { expect, test } from 'vitest';
+import { addCounts, noCounts } from '../../src/testing/history/counts.ts';
+import { checkCounts } from '../../src/testing/history/validity.ts';
+import { planOf } from './plan.ts';
+import { describeCounts, describeFailure, describeHistory, faultsOf } from './report.ts';
+import { simulateSeed } from './run.ts';
+import { shrink } from './shrink.ts';
+
+const SEEDS = 2000;
+const LONG_MS = 180_000;
+
+test(`no rule is broken in ${SEEDS} simulated runs`, { timeout: LONG_MS }, async () => {
+  const sum = noCounts();
+  for (let seed = 0; seed < SEEDS; seed++) {
+    const run = await simulateSeed(seed);
+    addCounts(sum, run.verdict.counts);
+    if (faultsOf(run).length > 0) expect.fail(describeFailure(seed, await shrink(planOf(seed))));
+  }
+  expect(checkCounts(sum)).toEqual([]);
+  // Far more than once, or the plans no longer reach what they are for.
+  const exercised = describeCounts(sum, SEEDS);
+  expect(sum.takeovers, exercised).toBeGreaterThan(500);
+  expect(sum.losses, exercised).toBeGreaterThan(500);
+  expect(sum.refusedWrites, exercised).toBeGreaterThan(300);
+  expect(sum.refusedActivations, exercised).toBeGreaterThan(50);
+  expect(sum.unknownAcquires, exercised).toBeGreaterThan(1000);
+  expect(sum.unknownWrites, exercised).toBeGreaterThan(300);
+  expect(sum.overlaps, exercised).toBeGreaterThan(20);
+  expect(sum.handOvers, exercised).toBeGreaterThan(300);
+  expect(sum.forcedReleases, exercised).toBeGreaterThan(100);
+});
+
+test('two runs of a seed are the same, line by line', async () => {
+  for (let seed = 0; seed < 25; seed++) {
+    const first = await simulateSeed(seed);
+    const second = await simulateSeed(seed);
+    expect(describeHistory(second.history)).toEqual(describeHistory(first.history));
+    expect(second.events).toBe(first.events);
+  }
+});
+
+test('two seeds are not', async () => {
+  const [first, second] = [await simulateSeed(1), await simulateSeed(2)];
+  expect(describeHistory(second.history)).not.toEqual(describeHistory(first.history));
+});
