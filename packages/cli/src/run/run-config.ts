@@ -13,6 +13,7 @@ import { endOnCrash } from './crash.ts';
 import { handlersOf, onlyThese } from './handlers.ts';
 import { managerOf } from './manager.ts';
 import { Running } from './running.ts';
+import { checkRunConfigOptions } from './run-config-options.ts';
 import type { ShutdownResult } from './shutdown.ts';
 import { closeOnSignals } from './signals.ts';
 
@@ -57,13 +58,14 @@ export interface RunningConfig extends AsyncDisposable {
  * store need not be there by then (`ready`). The config is one that was loaded, or written out as for `defineConfig`; handlers of the latter
  * are relative to the working directory.
  *
- * Rejects with `ConfigError` for what is no config, such as the name of a file (`loadConfig` reads one); with `ConfigFileError`, which names all that cannot work; and with `StoreAuthError` and `StoreVersionError`; then no job has begun
+ * Rejects with `ConfigError` for what is no config, such as the name of a file (`loadConfig` reads one), and for options that are none; with `ConfigFileError`, which names all that cannot work; and with `StoreAuthError` and `StoreVersionError`; then no job has begun
  * and nothing is left.
  */
 export async function runConfig(
   config: LoadedConfig | LeaseholdConfig,
   options: RunConfigOptions = {},
 ): Promise<RunningConfig> {
+  checkRunConfigOptions(options);
   const { log = pino({ name: 'leasehold' }), signals = false } = options;
   const loaded = onlyThese(await loadedOf(config, options.handlers), options.only);
   const { handlers, problems } = await handlersOf(loaded, options.handlers ?? {});
