@@ -92,3 +92,8 @@ describe('the table of questions and answers', () => {
     ).toEqual([]);
   });
 });
+
+test('the runbook walks the same headings in the same order', () => {
+  const headings = [...read('docs/runbook.md').matchAll(/^## (.+)$/gm)].map(([, heading]) => heading);
+  expect(headings).toEqual(Object.keys(questions));
+});

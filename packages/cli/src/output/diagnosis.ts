@@ -51,6 +51,7 @@ function adviceOf(diagnosis: Diagnosis): readonly string[] {
   const lines: string[] = [];
   if (severity === 'alarm')
     lines.push('Nothing, before a second person has understood it. Stop what acquires it, if that is possible.');
+  if (code === 'orphaned-running') lines.push('Nothing but to wait: who asks gets it then.');
   if (code === 'held') lines.push('Nothing: it is at work. Who waits gets it when its run has ended.');
   if (isLoose(diagnosis)) {
     lines.push(
@@ -69,7 +70,7 @@ function adviceOf(diagnosis: Diagnosis): readonly string[] {
     lines.push(
       `It was asked to end. If its process goes on once the lease has run out, end that, too (${owner.detail}).`,
     );
-  } else if (allowed.revoke && lease !== null) {
+  } else if (allowed.revoke && lease !== null && owner.state !== 'gone') {
     lines.push(`To end its run: leasehold stop ${name} --lease-id ${lease.leaseId} --reason …`);
   }
   if (allowed.forceRelease.allowed && lease !== null) {
