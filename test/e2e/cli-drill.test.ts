@@ -57,7 +57,7 @@ async function nobodyIsConnected(client: Redis): Promise<void> {
   await vi.waitFor(
     async () =>
       expect(
-        String(await client.client('LIST', 'TYPE', 'normal'))
+        String(await client.call('CLIENT', 'LIST', 'TYPE', 'normal'))
           .trim()
           .split('\n'),
       ).toHaveLength(1),

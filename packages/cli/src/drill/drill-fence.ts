@@ -3,9 +3,7 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { ConfigError, type Fence } from '@leasehold/core';
 import { redisFence, type RedisTx } from '@leasehold/core/redis';
-import { pino } from 'pino';
 import { clientOf } from '../redis.ts';
-import { openFence } from '../run/fences.ts';
 import type { DrillFence } from './messages.ts';
 import { DRILL_PREFIX, ledgerKey, scratchFenceKey } from './scratch.ts';
 
@@ -40,6 +38,7 @@ export async function openDrillFence(fence: DrillFence, resource: string): Promi
     });
     return { fence: own, body: ledgerBody(ledgerKey(resource, true)), close: async () => client.disconnect() };
   }
+  const [{ openFence }, { pino }] = await Promise.all([import('../run/fences.ts'), import('pino')]);
   const { fence: own, close } = await openFence(fence.name, fence.settings, pino({ level: 'silent' }));
   const body = fence.settings.kind === 'redis' ? ledgerBody(ledgerKey(resource, false)) : emptyBody;
   return { fence: own, body, close };

@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LeaseholdError, LeaseManager, type Grant, type Holding, type Lease } from '@leasehold/core';
 import { redisStore } from '@leasehold/core/redis';
 import { Recorder, recordStore, RecordingFence } from '@leasehold/core/testing/history';
-import { pino } from 'pino';
 import { sourceOf } from '../redis.ts';
 import { newWriteId, openDrillFence, type OpenDrillFence } from './drill-fence.ts';
 import type { FromOwner, OwnerSetup, ToOwner } from './messages.ts';
 import { DRILL_PREFIX, DRILL_RETENTION } from './scratch.ts';
 import { sharedMs } from './shared-clock.ts';
+import { silent } from './silent.ts';
 
 type Tell = (message: FromOwner) => void;
 
@@ -37,8 +37,7 @@ export class OwnerActor {
       store: recordStore(store, this.#recorder),
       ttl: setup.ttlMs,
       owner: { name: setup.process },
-      // What it has to say is in what it does.
-      logger: pino({ level: 'silent' }),
+      logger: silent,
     });
     this.#recorder.listen(this.#manager);
     this.#fence = new RecordingFence(opened.fence, this.#recorder);

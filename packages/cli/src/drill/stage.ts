@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseDuration, type Duration } from '@leasehold/core';
-import { pino } from 'pino';
 import type { openManager, Target } from '../connection.ts';
 import { Cleaner } from './cleaner.ts';
 import type { DrillFence, DrillTiming } from './messages.ts';
 import type { Stage } from './scene.ts';
 import { DRILL_PREFIX } from './scratch.ts';
+import { silent } from './silent.ts';
 
 export interface StageOptions {
   readonly target: Target;
@@ -29,8 +29,10 @@ export async function withStage<T>(
   left: (resources: readonly string[]) => void,
 ): Promise<T> {
   const ttlMs = parseDuration('--ttl', ttl);
-  const logger = pino({ level: 'silent' });
-  const leases = await open({ ...target, prefix: DRILL_PREFIX, endpoints: [] }, { ...timing, ttl: ttlMs, logger });
+  const leases = await open(
+    { ...target, prefix: DRILL_PREFIX, endpoints: [] },
+    { ...timing, ttl: ttlMs, logger: silent },
+  );
   await using cleaner = new Cleaner(target.redis, fence);
   try {
     const refreshMs = ttlMs / (timing.refreshRatio ?? 3);
