@@ -23,5 +23,5 @@ export function scratchFenceKey(resource: string): string {
 
 /** What was written through a Redis fence, as a list; in the slot of the fence. */
 export function ledgerKey(resource: string, isOwnFence: boolean): string {
-  return isOwnFence ? `${DRILL_PREFIX}:{${resource}}:ledger` : `${DRILL_PREFIX}:ledger:{${qualifiedScratch(resource)}}`;
+  return `${DRILL_PREFIX}:{${isOwnFence ? resource : qualifiedScratch(resource)}}:ledger`;
 }

@@ -1,3 +1,4 @@
+import { proofs } from '../../src/drill/proofs.ts';
 import { call } from './call.ts';
 
 const HEAD = `# The command \`leasehold\`
@@ -67,8 +68,29 @@ qualified name, as fences know it), \`LEASEHOLD_FENCING_TOKEN\` and \`LEASEHOLD_
 [fences](fences.md). A process that the command leaves running is no longer under the lease when the command has ended.
 `;
 
+const DRILL = `
+| proof | what is done to the owner | what has to be so |
+| --- | --- | --- |
+${proofs.map(({ name, fault, claim }) => `| \`${name}\` | ${fault} | ${claim} |`).join('\n')}
+
+In each, two processes want one resource, and the first one writes through a fence all the while. Afterwards its writes are tried once
+more, through the lease and by the bare grant, as a worker that ignores its signal would send them. What processes, store
+and fence did is a history, which \`checkHistory\` of \`@leasehold/core/testing\` judges. The step of the wall clock is one of what
+the owner process reads, not of the machine; the store is cut off by a gate between the two, which a Cluster and sentinels
+are not: there \`partition\` and \`late-packet\` are skipped. What would harm others is not rehearsed: a store that stops, loses
+everything, is full, or whose clock is stepped.
+
+A fence of your own is a module with \`export function openFence()\`, which returns a fence or a promise of one; each process opens
+it, so its memory must be a place that all of them share. Of a fence of the config the drill writes one row or key for each resource, and
+removes it. For a user with rights of its own: those of \`redisAcl('leasehold-drill', user, { fence: true })\`, and
+\`rpush\`, \`lrange\`; and \`%R~*\`, to see whether others hold leases: what may not be read is passed over.
+
+\`p50\` and \`max\` are of all runs of \`--repeat\`. With \`--json\` it is one object, \`leasehold/drill/v1\`. Ctrl-C ends all its processes and
+removes its keys; if it is killed itself, its processes end too, one that is stopped excepted, and \`leasehold-drill:*\` is left.
+`;
+
 /** What follows the help of a command. */
-const NOTES: Readonly<Record<string, string>> = { log: LOG, run: RUN, exec: EXEC, fence: FENCE };
+const NOTES: Readonly<Record<string, string>> = { log: LOG, run: RUN, exec: EXEC, drill: DRILL, fence: FENCE };
 
 function noteOf(verb: string): readonly string[] {
   const note = NOTES[verb];

@@ -114,6 +114,12 @@ describe('a wrong command line ends with 2 and says what to type', () => {
     [['seal', 'r', '--reason', 'x', '--fence', 'a', '--token', '1.5', '--yes'], 'a whole number above 0'],
     [['seal', 'r', '--reason', 'x', '--fence', 'a', '--yes'], 'Try: leasehold seal r --config leasehold.yaml …\n'],
     [['show', 'a\nb'], 'contains a control character'],
+    [['drill', '--only', 'kil', '--yes'], 'Give some of kill, pause'],
+    [['drill', '--repeat', '1001', '--yes'], 'a whole number, 1 to 1000'],
+    [['drill', '--fence', 'a', '--fence-module', 'b', '--yes'], "cannot be used with option '--fence-module"],
+    [['drill', '--fence', 'a', '--yes'], 'there is no config with fences'],
+    [['drill', '--html', '/nowhere/drill.html', '--yes'], '--html /nowhere/drill.html cannot be written'],
+    [['drill', '--ttl', '30s'], 'this needs --yes\nTry: leasehold drill --yes …\n'],
     [['completion', 'tcsh'], 'Allowed choices are bash, zsh, fish'],
   ])('%j', async (args, message) => {
     const { code, stdout, stderr } = await call(args);
