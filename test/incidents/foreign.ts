@@ -14,7 +14,7 @@ export const foreignLock: Incident = {
     const resource = 'orders';
     const redis = await scene.server();
     const [key = ''] = keysOf(resource);
-    const lifeMs = scene.ttlMs;
+    const lifeMs = Math.max(scene.ttlMs, 30_000); // as long as its owner lives, also on a machine that is busy
     const other = await connectRedis(redis.url, { connectionName: 'order-import' });
     await other.set(key, VALUE, 'PX', lifeMs, 'NX');
     const timer = setInterval(() => void other.eval(EXTEND, 1, key, VALUE, lifeMs).catch(() => {}), lifeMs / 3);

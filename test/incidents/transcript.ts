@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { hostname, userInfo } from 'node:os';
 
+import { EXIT } from '../../packages/cli/src/exit.ts';
 import { main } from '../../packages/cli/src/program.ts';
 
 /** So wide that nothing is cut: where a table is cut depends on the length of ports and pids. */
@@ -22,14 +23,9 @@ export async function transcript(
   flags: readonly string[],
   { sections, lines }: { readonly sections?: readonly string[]; readonly lines?: RegExp } = {},
 ): Promise<string> {
-  let said = '';
-  const stream = { isTTY: true, columns: COLUMNS, write: (text: string) => void (said += text) };
-  const code = await main([...args, ...flags], {
-    stdin: Readable.from([]),
-    env: { NO_COLOR: '1' },
-    stdout: stream,
-    stderr: stream,
-  });
+  let { code, said } = await call([...args, ...flags]);
+  // On a machine that is busy a server may not have answered in time.
+  while (code === EXIT.unreachable) ({ code, said } = await call([...args, ...flags]));
   const kept = said
     .split('\n')
     .filter((line) => !/^(redis:\/\/.* · prefix|watching: )/.test(line))
@@ -38,6 +34,13 @@ export async function transcript(
   const exit = code === 0 ? [] : [`(exit ${code})`];
   const whole = [`$ leasehold ${args.join(' ')}`, ...shown].join('\n').trimEnd();
   return [whole, ...exit].join('\n').replaceAll(/\n{2,}/g, '\n\n');
+}
+
+async function call(args: readonly string[]): Promise<{ readonly code: number; readonly said: string }> {
+  let said = '';
+  const stream = { isTTY: true, columns: COLUMNS, write: (text: string) => void (said += text) };
+  const code = await main(args, { stdin: Readable.from([]), env: { NO_COLOR: '1' }, stdout: stream, stderr: stream });
+  return { code, said };
 }
 
 /** Sections have a line with their title behind an empty one. */
