@@ -1,13 +1,14 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { LeaseManager } from '@leasehold/core';
 import { redisAcl, redisStore } from '@leasehold/core/redis';
 import type { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 
 import { assertWellFormed } from '../../packages/cli/test/output/well-formed.ts';
 import { guardedFolder, removeFolder } from '../../scripts/services/guard.mjs';
+import { connectPool, createSite as createSiteOf } from '../postgres/support.ts';
 import { connectRedis } from '../support/redis-client.ts';
 import { startRedis, type RedisServer } from '../support/redis-server.ts';
 import { callCli, runCli, startCli } from './fixtures/cli-process.ts';
@@ -149,6 +150,27 @@ describe.concurrent('leasehold drill', () => {
     expect(failures).toMatch(/^S3 what a fence accepts of a grant is one unbroken run/m);
     expect(await held.client.call('ACL', 'LOG')).toEqual([]);
     expect(await keysOf(held.client)).toEqual(before);
+  });
+
+  test('a fence of the config is drilled where it is, and its row goes with the drill', SLOW, async () => {
+    await using database = await createSiteOf(inject('postgresUrl'));
+    await using pool = connectPool(database.url);
+    const file = join(folder, 'leasehold.yaml');
+    writeFileSync(
+      file,
+      `version: 1
+store: { redis: '${site.server.url}', prefix: shop }
+fences: { ledger: { postgres: '${database.url}' } }
+jobs: { none: { every: 1h, handler: ./none.js } }
+`,
+    );
+    const args = ['drill', '--yes', '--ttl', TTL, '--only', 'kill', '--json', '-c', file, '--fence', 'ledger'];
+    const { code, stdout } = await runCli(args);
+    const { proofs } = JSON.parse(stdout) as Drilled;
+    expect({ code, failures: proofs[0]?.failures, refused: proofs[0]?.refusedWrites }).toEqual({
+      ...{ code: 0, failures: [], refused: 1 },
+    });
+    expect((await pool.query('select from leasehold.fence')).rowCount).toBe(0);
   });
 });
 
