@@ -1,16 +1,15 @@
 /** Connections to what a config names. What connects is made here alone. */
 
-import { readFileSync } from 'node:fs';
 import type { ConnectionOptions as Tls } from 'node:tls';
 import { ConfigError } from '@leasehold/core';
 import type { RedisSource } from '@leasehold/core/redis';
 import { Cluster, Redis } from 'ioredis';
-import { isPem } from './config/redis-url.ts';
 import type { NodeSettings, RedisClusterSettings, RedisSettings, TlsSettings } from './config/settings.ts';
+import { readTls } from './config/tls-files.ts';
 
 type OptionsSettings = Exclude<RedisSettings, string | RedisClusterSettings>;
 
-/** For `redisStore`, which makes connections of its own. Throws `ConfigError` for a file that cannot be read. */
+/** For `redisStore`, which makes connections of its own. Throws `ConfigError` for certificates and keys that cannot be used. */
 export function sourceOf(redis: RedisSettings): RedisSource {
   if (typeof redis === 'string') return redis;
   // Only duplicated, so it never connects.
@@ -50,7 +49,7 @@ interface NodeOptions extends Access, CallOptions {
   enableTLSForSentinelMode?: boolean;
 }
 
-/** A client that connects on its first use. Throws `ConfigError` for a file that cannot be read. */
+/** A client that connects on its first use. Throws `ConfigError` for certificates and keys that cannot be used. */
 export function clientOf(redis: RedisSettings, { calls = {}, isPatient = true }: ClientOptions = {}): Redis | Cluster {
   const options = { ...calls, lazyConnect: true as const, ...(isPatient ? {} : IMPATIENT) };
   if (typeof redis === 'string') return new Redis(redis, options);
@@ -119,20 +118,10 @@ function access(username: string | undefined, password: string | undefined, tls:
   };
 }
 
-function tlsOf({ ca, cert, key, servername }: TlsSettings): Tls {
-  return {
-    ...(ca !== undefined && { ca: pemOf('tls.ca', ca) }),
-    ...(cert !== undefined && { cert: pemOf('tls.cert', cert) }),
-    ...(key !== undefined && { key: pemOf('tls.key', key) }),
-    ...(servername !== undefined && { servername }),
-  };
-}
-
-function pemOf(option: string, given: string): string {
-  if (isPem(given)) return given;
-  try {
-    return readFileSync(given, 'utf8');
-  } catch (error) {
-    throw new ConfigError(option, `names a file that cannot be read: ${(error as NodeJS.ErrnoException).code ?? ''}`);
-  }
+function tlsOf(settings: TlsSettings): Tls {
+  const { pem, faults } = readTls(settings);
+  const [fault] = faults;
+  if (fault !== undefined) throw new ConfigError(`tls.${fault.part}`, fault.rule);
+  const { servername } = settings;
+  return { ...pem, ...(servername !== undefined && { servername }) };
 }
