@@ -124,8 +124,10 @@ async function read(file: string, source: Source): Promise<Raw> {
   }
   let bytes: Uint8Array;
   try {
-    const { size } = await stat(file);
-    if (size > MAX_BYTES) return fail(`has ${size} bytes: a config has at most ${MAX_BYTES}`);
+    const found = await stat(file);
+    // A pipe would be waited for, and a device may never end.
+    if (!found.isFile() && !found.isDirectory()) return fail('is no file', 'a config is .yaml, .json, .js or .ts');
+    if (found.size > MAX_BYTES) return fail(`has ${found.size} bytes: a config has at most ${MAX_BYTES}`);
     bytes = await readFile(file);
   } catch (error) {
     return fail(notRead(error as NodeJS.ErrnoException), `name a file, such as ${CONFIG_FILES[0]}`);

@@ -59,7 +59,10 @@ function guessOfText(value: unknown): string | undefined {
   const lower = unit.toLowerCase();
   if (lower.startsWith('w')) return `write days: '${Number(number) * 7}d'`;
   const known = lower === 'ms' || lower.startsWith('mil') || lower === 'msec' ? 'ms' : UNIT[lower.charAt(0)];
-  return known === undefined || lower.startsWith('mo') ? undefined : `did you mean '${number}${known}'?`;
+  if (known === undefined || lower.startsWith('mo')) return undefined;
+  const meant = `${number}${known}`;
+  // One that is only too long.
+  return meant === value ? undefined : `did you mean '${meant}'?`;
 }
 
 /** The rule of `LeaseManager` for a ttl. */

@@ -1,3 +1,5 @@
+import { symlink } from 'node:fs/promises';
+
 import { expect, test } from 'vitest';
 
 import { formatProblems, loadConfig } from '../../src/index.ts';
@@ -66,6 +68,13 @@ test.each(costly)('%s ends at once, with a problem', { timeout: 20_000 }, async 
   const problems = await problemsOf(() => loadConfig(folder.file(name)));
   expect(problems.length).toBeLessThan(5);
   expect(formatProblems(problems).replaceAll(`${folder.path}/`, '')).toMatch(said);
+});
+
+test('a device is no config, under whatever name, and is not read', async () => {
+  await using folder = await folderOf({});
+  await symlink('/dev/zero', folder.file('a.yaml'));
+  const [problem] = await problemsOf(() => loadConfig(folder.file('a.yaml')));
+  expect(problem?.message).toBe('is no file');
 });
 
 test('a folder is no config', async () => {
