@@ -123,7 +123,12 @@ async function rehearse(
   if (flags.targetIsStaging !== true) await refuseOthers(target);
   const began = new Date();
   const results = await withStage(
-    { target, fence, ttl: flags.ttl, timing: settings?.timing ?? {}, signal: end.signal, open: openManager },
+    {
+      ...{ target, fence, ttl: flags.ttl, timing: settings?.timing ?? {}, signal: end.signal, open: openManager },
+      onFault: (resource, nemesis) => {
+        if (output.isVerbose) output.note(`${resource}: ${nemesis} begins`, 'quiet');
+      },
+    },
     async (stage) => {
       for (const line of planLines(target, fence, flags, chosen.length)) output.warn(line);
       if (flags.yes !== true) {

@@ -24,6 +24,8 @@ export interface Stage {
   readonly leases: LeaseManager;
   readonly cleaner: Cleaner;
   readonly signal: AbortSignal;
+  /** Told when a fault begins. */
+  readonly onFault: (resource: string, nemesis: string) => void;
 }
 
 /** Something that a proof has to show. */
@@ -176,6 +178,7 @@ export class Scene implements AsyncDisposable {
 
   /** The instant that a fault begins. `end` says how much effect it had. */
   strike(nemesis: string): { readonly atMs: number; readonly end: (effect: number) => void } {
+    this.stage.onFault(this.resource, nemesis);
     const recording = this.#recorder.begin('nemesis', { nemesis, target: 'owner' });
     return { atMs: sharedMs(), end: (effect) => recording.end('ok', { nemesis, target: 'owner', effect }) };
   }

@@ -14,6 +14,7 @@ export interface StageOptions {
   readonly timing: DrillTiming;
   readonly signal: AbortSignal;
   readonly open: typeof openManager;
+  readonly onFault: Stage['onFault'];
 }
 
 /** What a killed process has sent may still be on its way; milliseconds. */
@@ -24,7 +25,7 @@ const LAST_PACKETS_MS = 100;
  * could not be. Rejects with `ConfigError` for timing that cannot work, and with the reason of an aborted signal.
  */
 export async function withStage<T>(
-  { target, fence, ttl, timing, signal, open }: StageOptions,
+  { target, fence, ttl, timing, signal, open, onFault }: StageOptions,
   body: (stage: Stage) => Promise<T>,
   left: (resources: readonly string[]) => void,
 ): Promise<T> {
@@ -36,7 +37,7 @@ export async function withStage<T>(
   await using cleaner = new Cleaner(target.redis, fence);
   try {
     const refreshMs = ttlMs / (timing.refreshRatio ?? 3);
-    return await body({ redis: target.redis, fence, ttlMs, refreshMs, timing, leases, cleaner, signal });
+    return await body({ redis: target.redis, fence, ttlMs, refreshMs, timing, leases, cleaner, signal, onFault });
   } finally {
     if (cleaner.hasLeft) await sleep(LAST_PACKETS_MS);
     const names = await cleaner.removeAll();
