@@ -19,6 +19,8 @@ export interface ChildOptions {
   readonly execArgv?: readonly string[];
   /** A command that becomes the child: `['unshare', '--mount']`. */
   readonly within?: readonly string[];
+  /** The binary of another Node. @default this one */
+  readonly node?: string | undefined;
   readonly scope?: Scope;
 }
 
@@ -45,15 +47,11 @@ export class Child implements AsyncDisposable {
   readonly #leftover;
   #ended: Exit | null = null;
 
-  constructor(path: string, { args = [], env = {}, execArgv = [], within = [], scope }: ChildOptions) {
-    const [command = process.execPath, ...rest] = [
-      ...within,
-      process.execPath,
-      ...sourceArgs(),
-      ...execArgv,
-      path,
-      ...args,
-    ];
+  constructor(
+    path: string,
+    { args = [], env = {}, execArgv = [], within = [], node = process.execPath, scope }: ChildOptions,
+  ) {
+    const [command = node, ...rest] = [...within, node, ...sourceArgs(), ...execArgv, path, ...args];
     const child = spawnGuarded(command, rest, {
       env: { ...process.env, NODE_OPTIONS: undefined, ...env },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

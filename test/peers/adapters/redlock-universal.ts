@@ -1,0 +1,27 @@
+import { createLock, IoredisAdapter } from 'redlock-universal';
+import { clientFor } from './client.ts';
+import { ofALock, type Peer } from './peer.ts';
+import { untilEntered } from './redlock-5.ts';
+
+export const redlockUniversal: Peer = {
+  ...ofALock,
+  name: 'redlock-universal',
+  dependency: 'redlock-universal',
+  needsNode: 22,
+  configuration:
+    '`createLock(…).using` with its signal; it extends when four fifths of the lease are over, which cannot be set. `retryDelay` 100 ms (its default), as many retries as it takes, no circuit breaker (it would keep a waiter out)',
+  keys: (resource) => [`*${resource}*`],
+  renewMs: (leaseMs) => leaseMs * 0.8,
+  async open(surroundings) {
+    const { resource, leaseMs } = surroundings;
+    const lock = createLock({
+      adapter: new IoredisAdapter(clientFor(surroundings)),
+      key: resource,
+      ttl: leaseMs,
+      retryAttempts: 10,
+      retryDelay: 100,
+      circuitBreaker: false,
+    });
+    return { run: (section) => untilEntered((enter) => lock.using(enter), section) };
+  },
+};
