@@ -26,6 +26,7 @@ export interface ConfiguredStore {
   readonly prefix?: string | undefined;
   readonly endpoints?: readonly NodeSettings[] | undefined;
   readonly quarantine?: boolean | undefined;
+  readonly longestTtlMs?: number | undefined;
 }
 
 /** Whom a command talks to. */
@@ -36,6 +37,8 @@ export interface Target {
   readonly endpoints: readonly NodeSettings[];
   /** Of the config: acquisitions wait out what a restarted server may have lost. */
   readonly quarantine?: boolean | undefined;
+  /** Of the jobs of the config, in milliseconds: for so long may be trusted what a store has lost. */
+  readonly longestTtlMs?: number | undefined;
   /** `redis://cache-3:6379/0`, never with a password. */
   readonly address: string;
   /** Where the address came from, unless it was on the command line. */
@@ -65,6 +68,7 @@ export async function findTarget(
     prefix: flags.prefix ?? configured?.prefix ?? DEFAULT_PREFIX,
     endpoints: flags.url === undefined ? (configured?.endpoints ?? []) : [],
     quarantine: configured?.quarantine,
+    longestTtlMs: configured?.longestTtlMs,
     address: addressOf(redis),
     origin,
   };
@@ -84,9 +88,12 @@ function chosen(
   return [DEFAULT_URL, 'default'];
 }
 
-/** Whether somebody has said, by a flag or in the environment, which store is meant. */
+/**
+ * Whether somebody has said which store is meant. REDIS_URL says it of no program in particular: a config in the folder,
+ * which mostly reads it, knows the prefix as well.
+ */
 export function isStoreNamed({ url, config }: ConnectionFlags, env: Environment): boolean {
-  return url !== undefined || config !== undefined || URL_VARIABLES.some((name) => (env[name] ?? '') !== '');
+  return url !== undefined || config !== undefined || (env[URL_VARIABLES[0]] ?? '') !== '';
 }
 
 function checkedUrl(given: string, origin: string | undefined): URL {
@@ -183,6 +190,7 @@ export async function openManager(
   ]);
   return new LeaseManager({
     ...(target.quarantine === true && { quarantine: true }),
+    ...(target.longestTtlMs !== undefined && { ttl: target.longestTtlMs }),
     ...options,
     store: redisStore(sourceOf(target.redis), {
       prefix: target.prefix,

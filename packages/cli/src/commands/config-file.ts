@@ -67,5 +67,6 @@ export async function storeOfConfig(file: string, env: Environment): Promise<Con
   ]);
   const problems = problemsOfRedis(redis, ['store', 'redis'], config.source);
   if (problems.length > 0) throw new ConfigFileError(problems);
-  return { redis, prefix, endpoints, quarantine };
+  const longestTtlMs = Math.max(0, ...config.settings.jobs.map(({ lease }) => lease.ttlMs)) || undefined;
+  return { redis, prefix, endpoints, quarantine, longestTtlMs };
 }
