@@ -182,7 +182,7 @@ function missingOf(facts: Facts, found: Found, isFenced: boolean): readonly stri
  * Whether a fence guards the resource, as far as can be told. One that knows no token of it is perhaps that of something
  * else: its seal would refuse what nobody sends there. One that does not answer may be the very one.
  */
-export function isKnownHere({ highest }: Pick<FenceFact, 'highest'>): boolean {
+function isKnownHere({ highest }: Pick<FenceFact, 'highest'>): boolean {
   return highest !== null;
 }
 
