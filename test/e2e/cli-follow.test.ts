@@ -143,18 +143,21 @@ describe('the config in the folder', () => {
   test('has the store of a command to which none was named, by a flag or in the environment', async () => {
     await using here = shop();
     await here.manager.run('reports', async () => {});
-    const [ls, runs, variable, flag] = await inFolder('leasehold.yaml', config(here.prefix), [
+    const [ls, runs, variable, flag, ofOthers] = await inFolder('leasehold.yaml', config(here.prefix), [
       { args: ['ls'] },
       { args: ['runs', '--json'] },
-      { args: ['ls', '--prefix', uniqueName()], env: { REDIS_URL: redisUrl } },
+      { args: ['ls', '--prefix', uniqueName()], env: { LEASEHOLD_REDIS_URL: redisUrl } },
       { args: ['ls', '--prefix', uniqueName(), '-u', redisUrl] },
+      { args: ['ls'], env: { REDIS_URL: 'redis://127.0.0.1:1' } },
     ]);
     expect(ls).toMatchObject({ code: 0, stdout: expect.stringContaining('FREE\treports') });
     expect(ls?.stderr).toMatch(new RegExp(`^redis://.* · prefix ${here.prefix} · leasehold\\.yaml$`, 'm'));
     expect(JSON.parse(runs?.stdout ?? '')).toMatchObject({ namespace: here.prefix, jobs: [{ job: 'nightly' }] });
     expect(variable).toMatchObject({ code: 0, stdout: '' });
-    expect(variable?.stderr).toMatch(/ · REDIS_URL, not leasehold\.yaml$/m);
+    expect(variable?.stderr).toMatch(/ · LEASEHOLD_REDIS_URL, not leasehold\.yaml$/m);
     expect(flag?.stderr).not.toContain('leasehold.yaml');
+    // That variable is of every program.
+    expect(ofOthers).toMatchObject({ code: 0, stdout: ls?.stdout, stderr: ls?.stderr });
   });
 
   test('that cannot be used is told of, and the way around it; nothing is asked instead', async () => {

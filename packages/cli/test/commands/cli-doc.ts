@@ -19,8 +19,8 @@ Who owns what, letting go, and running under a lease. What follows is what \`--h
 - Colours are off in a pipe, with \`NO_COLOR\`, \`--no-color\` and \`TERM=dumb\`; \`FORCE_COLOR\` has them everywhere. They
   never say anything that is not also a word: \`HELD\`, \`STOPPING\` (held, its owner was asked to let go), \`EXPIRED\` (its
   lease ran out and nobody has taken it), \`FREE\`.
-- The store is that of \`--url\`, else of \`--config\`, else of \`LEASEHOLD_REDIS_URL\`, else of \`REDIS_URL\`, else
-  of the \`leasehold.yaml\`, \`.yml\` or \`.json\` in this folder, else \`redis://127.0.0.1:6379\`. The line on standard error
+- The store is that of \`--url\`, else of \`--config\`, else of \`LEASEHOLD_REDIS_URL\`, else of the
+  \`leasehold.yaml\`, \`.yml\` or \`.json\` in this folder, else of \`REDIS_URL\`, else \`redis://127.0.0.1:6379\`. The line on standard error
   says which of them it was, and names a config in this folder that was not asked: one that is a module has to be named,
   because a question runs no code. \`REDISCLI_AUTH\` is the password of an address without one.
 - A version in an owner's line is that of the application, not of this program: of the package.json that npm or npx was
