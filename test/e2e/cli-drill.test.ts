@@ -126,6 +126,15 @@ describe.concurrent('leasehold drill', () => {
     expect(report).toContain('tests="6" failures="0"');
   });
 
+  test('who is asked and says something else begins nothing', async () => {
+    const before = await keysOf(site.client);
+    const { code, stderr } = await callCli(['drill', '-u', site.server.url, '--only', 'kill'], {}, 'yes\n');
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/Plays 1 failure, once each.*Type drill to go on: .*nothing was done/s);
+    expect(await keysOf(site.client)).not.toContainEqual(expect.stringContaining('{kill-'));
+    expect(before).not.toEqual([]);
+  });
+
   test('a store on which a lease is held is refused, of whatever prefix, and nothing is begun', SLOW, async () => {
     await using leases = new LeaseManager({ store: redisStore(held.server.url, { prefix: 'elsewhere' }) });
     await using _lease = await leases.acquire('reports');

@@ -77,7 +77,7 @@ export class OwnerProcess implements AsyncDisposable {
   }
 
   aborted(timeoutMs: number): Promise<Of<'aborted'>> {
-    return this.#next('aborted', timeoutMs, 'was told that its lease is over');
+    return this.#next('aborted', timeoutMs, 'been told that its lease is over');
   }
 
   ended(timeoutMs: number): Promise<Of<'ended'>> {
@@ -95,7 +95,7 @@ export class OwnerProcess implements AsyncDisposable {
   async writes(count: number, timeoutMs: number): Promise<void> {
     const accepted = (): number => this.lines.filter(({ act, phase }) => act === 'write' && phase === 'ok').length;
     const wanted = accepted() + count;
-    await this.#until(() => accepted() >= wanted || undefined, timeoutMs, `wrote ${count} times`);
+    await this.#until(() => accepted() >= wanted || undefined, timeoutMs, `written ${count} times`);
   }
 
   write(how: Asked, timeoutMs: number): Promise<Of<'answer'>> {

@@ -33,6 +33,7 @@ export async function runProof(stage: Stage, proof: Proof): Promise<ProofRun> {
   let expectations: readonly Expectation[];
   let measures: Pick<Scene, 'abort' | 'takeover'>;
   let fence: string;
+  let endMs: number;
   {
     await using scene = await Scene.open(stage, resource, proof.isGated === true);
     try {
@@ -41,10 +42,11 @@ export async function runProof(stage: Stage, proof: Proof): Promise<ProofRun> {
       if (!(error instanceof NotSeenError)) throw error;
       failures.push(error.message);
     }
+    // Before they are killed: what they were about is not a call that never settled.
+    endMs = sharedMs();
     ({ lines, expectations, fence } = scene);
     measures = { abort: scene.abort, takeover: scene.takeover };
   }
-  const endMs = sharedMs();
   const history = historyOf(lines, await stage.cleaner.ledger(resource), fence, endMs);
   await stage.cleaner.remove(resource);
   const { breaches, waived, counts } = judge(history, stage.timing);
