@@ -55,3 +55,23 @@ export async function incident(ttlMs = 500, ownerUrl?: string): Promise<Incident
     },
   };
 }
+
+/** The fence, but for a call that does as is said instead. */
+export function but(fence: Fence, name: string, instead: Partial<Fence>): Fence {
+  return {
+    name,
+    enforcing: true,
+    activate: (grant) => fence.activate(grant),
+    write: (grant, body) => fence.write(grant, body),
+    seal: (resource, token) => fence.seal(resource, token),
+    highest: (resource) => fence.highest(resource),
+    ...instead,
+  };
+}
+
+export function errorOf(work: Promise<unknown>): Promise<unknown> {
+  return work.then(
+    (value) => ({ noError: value }),
+    (error: unknown) => error,
+  );
+}

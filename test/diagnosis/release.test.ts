@@ -1,30 +1,10 @@
-import { UnsafeReleaseError, type Fence } from '@leasehold/core';
+import { UnsafeReleaseError } from '@leasehold/core';
 import { diagnose, seal, type ReleaseStep } from '@leasehold/core/diagnosis';
 import { postgresFence } from '@leasehold/core/postgres';
 import { describe, expect, inject, test } from 'vitest';
 
 import { connectPool, createSite } from '../postgres/support.ts';
-import { incident, type Incident } from './release-support.ts';
-
-/** The fence, but for a call that does as is said instead. */
-function but(fence: Fence, name: string, instead: Partial<Fence>): Fence {
-  return {
-    name,
-    enforcing: true,
-    activate: (grant) => fence.activate(grant),
-    write: (grant, body) => fence.write(grant, body),
-    seal: (resource, token) => fence.seal(resource, token),
-    highest: (resource) => fence.highest(resource),
-    ...instead,
-  };
-}
-
-function errorOf(work: Promise<unknown>): Promise<unknown> {
-  return work.then(
-    (value) => ({ noError: value }),
-    (error: unknown) => error,
-  );
-}
+import { but, errorOf, incident, type Incident } from './release-support.ts';
 
 async function sealedAt({ ledger, operator }: Incident, resource: string): Promise<string | null> {
   const highest = await ledger.highest(`${operator.namespace}/${resource}`);
