@@ -50,6 +50,12 @@ describe('tenures', () => {
     ]);
   });
 
+  test('are not what fences were sealed at: that is a token which nobody was granted', () => {
+    const sealed = { ...entry('sealed', 100, 3, ''), fencingToken: TOKEN + 4_000_000 };
+    const events = [entry('acquired', 95, 3), sealed, entry('released', 140, 3)].toReversed();
+    expect(tenuresOf(events).map(({ fencingToken, end }) => [fencingToken, end])).toEqual([[TOKEN + 3, 'released']]);
+  });
+
   test('of a log of exceptions have beginnings and ends that nobody knows, and the last is not said to go on', () => {
     const events = [entry('expired', 10, 1), entry('revoked', 20, 2), entry('adopted', 30, 3)].toReversed();
     expect(tenuresOf(events).map(({ from, to, end }) => [from, to, end])).toEqual([
