@@ -39,6 +39,10 @@ export function checkLoaded(config: unknown): void {
 
 /** Throws `ConfigError` for what is no path of a file. */
 export function checkFile(file: unknown): void {
+  if (typeof file === 'string' && /^[a-z][a-z\d+.-]*:\/\//i.test(file)) {
+    const rule = 'is an address, not shown because it may have a password: must be the path of a config';
+    throw new ConfigError('file', `${rule}; name a file, such as leasehold.yaml, and a server with --url`);
+  }
   if (typeof file === 'string' && file !== '') return;
   const what = file === '' ? 'empty' : file instanceof URL ? 'a URL' : kindOfValue(file);
   const remedy = file instanceof URL ? 'give fileURLToPath(url)' : 'for a config written out there is parseConfig';

@@ -193,3 +193,18 @@ describe('without the name of a file', () => {
     expect(stderr).toContain('Try: leasehold show customer:42 --url redis://<host>:<port>\n');
   });
 });
+
+test.each([
+  ['validate', 'redis://app:secret@cache:6379'],
+  ['run', 'redis://app:secret@cache:6379'],
+  ['trigger', 'job', 'redis://app:secret@cache:6379'],
+  ['ls', '--config', 'redis://app:secret@cache:6379'],
+])('%s, given an address where a file is meant, does not show its password', async (...args) => {
+  for (const json of [[], ['--json']]) {
+    const { code, stdout, stderr } = await call([...args, ...json]);
+    expect(code).toBe(2);
+    expect(stdout).toBe('');
+    expect(stderr).toContain('file: is an address, not shown');
+    expect(stderr).not.toContain('secret');
+  }
+});

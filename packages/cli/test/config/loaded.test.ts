@@ -50,6 +50,7 @@ describe('a first argument that is none', () => {
     [undefined, /is undefined: /],
     ['', /is empty: /],
     [new URL('file:///a.yaml'), /is a URL: .* fileURLToPath\(url\)$/],
+    ['rediss://app:secret@cache:6379', /^CONFIG: file: is an address, not shown .* name a file, .* with --url$/],
   ])('of loadConfig is told of: %s', async (given, said) => {
     expect(await saidOf(() => loadConfig(given as never))).toMatch(said);
   });
