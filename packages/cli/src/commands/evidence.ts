@@ -1,6 +1,7 @@
-import { access, constants, mkdir } from 'node:fs/promises';
+import { access, constants } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { CliError, EXIT } from '../exit.ts';
+import { makeFolder } from '../folder.ts';
 import { escapeJson } from '../output/escape.ts';
 import { configHere, readConfig } from './config-file.ts';
 import { withFences } from './fences.ts';
@@ -74,7 +75,7 @@ function jsonOf(incident: object): string {
 /** Before anything is asked: --observe takes as long as a lease. */
 async function checkFolder(folder: string): Promise<void> {
   try {
-    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await makeFolder(folder, 0o700);
     await access(folder, constants.W_OK);
   } catch (error) {
     throw notWritten(folder, error);

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Command } from 'commander';
 import { CliError, EXIT } from '../exit.ts';
+import { makeFolder } from '../folder.ts';
 import { outputOf, type Session } from './session.ts';
 
 /** An ES module whatever the package.json of the folder says. */
@@ -45,7 +46,7 @@ export function addInit(program: Command, session: Session): Command {
       const files = Object.entries(FILES).map(([name, text]) => ({ path: join(folder, name), text }));
       const there = files.find(({ path }) => existsSync(path));
       if (there !== undefined) throw isThere(there.path);
-      for (const { path } of files) await makeFolder(dirname(path));
+      for (const { path } of files) await makeFolderOf(path);
       for (const { path, text } of files) {
         await writeNew(path, text);
         if (!output.isJson) output.line(path);
@@ -56,9 +57,10 @@ export function addInit(program: Command, session: Session): Command {
 }
 
 /** All of them before the first file, so that nothing is half done. */
-async function makeFolder(path: string): Promise<void> {
+async function makeFolderOf(file: string): Promise<void> {
+  const path = dirname(file);
   try {
-    await mkdir(path, { recursive: true });
+    await makeFolder(path);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const isFile = code === 'EEXIST' || code === 'ENOTDIR';

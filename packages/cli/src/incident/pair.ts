@@ -1,5 +1,7 @@
-import { mkdir, open, rm, type FileHandle } from 'node:fs/promises';
+import { open, rm, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
+
+import { makeFolder } from '../folder.ts';
 
 /** Only who wrote it may read it: what owners are called, and where they run, is nobody else's affair. */
 const MODE = 0o600;
@@ -15,7 +17,7 @@ export interface Pair {
  * is, links among it. Resolves with their paths; rejects with the error of the file system.
  */
 export async function writePair(folder: string, base: string, texts: Pair): Promise<Pair> {
-  await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
+  await makeFolder(folder, FOLDER_MODE);
   for (let number = 1; ; number++) {
     const name = join(folder, number === 1 ? base : `${base}-${number}`);
     const paths: Pair = { json: `${name}.json`, markdown: `${name}.md` };

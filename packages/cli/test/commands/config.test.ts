@@ -47,6 +47,22 @@ test('init says which folder cannot be made, and then writes nothing at all', as
   expect(await readdir(folder)).toEqual(['jobs']);
 });
 
+test('init ends where no folder can be made, in a file system that is none', async () => {
+  const { code, stderr } = await call(['init', '/proc/leasehold/new']);
+  expect(code).toBe(2);
+  expect(stderr).toContain('the folder /proc/leasehold/new cannot be made: ');
+});
+
+test('init makes the folders above its own', async () => {
+  const { code } = await call(['init', join(folder, 'a/b'), '-q']);
+  expect(code).toBe(0);
+  expect((await readdir(join(folder, 'a/b'), { recursive: true })).toSorted()).toEqual([
+    'jobs',
+    'jobs/hello.mjs',
+    'leasehold.yaml',
+  ]);
+});
+
 test('init and schema have a JSON form', async () => {
   const init = await call(['init', folder, '--json', '-q']);
   expect(JSON.parse(init.stdout)).toEqual({
