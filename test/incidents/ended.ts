@@ -1,5 +1,5 @@
 import { handsOff, leftAlone, point, type Incident } from './incident.ts';
-import { stateOf } from './scene.ts';
+import { PREFIX, stateOf } from './scene.ts';
 
 /** Killed, and somebody waits. */
 export const killedOwner: Incident = {
@@ -57,7 +57,7 @@ back. It was paying out ('payouts'). The next payout is tomorrow and nothing els
 noon accounting corrects the ledger by hand. Make sure that nothing of what batch-17 was about to write can
 still arrive in the ledger after that, and say when it is so.`,
       async judge() {
-        const [state, highest] = [await stateOf(leases, resource), await fence.highest(`shop/${resource}`)];
+        const [state, highest] = [await stateOf(leases, resource), await fence.highest(`${PREFIX}/${resource}`)];
         const { lease, log } = state;
         const isShut = (highest?.fencingToken ?? 0) > owner.fencingToken;
         const isForced = log.some(({ event }) => event === 'forced');

@@ -110,22 +110,6 @@ async function deleteRecord(here: Drill): Promise<void> {
 }
 
 describe.concurrent('staged as it is told, and judged:', { timeout: 60_000 + 10 * TTL_MS }, () => {
-  // First, because it waits longest.
-  test('7, a store that came back empty: to wait is right; a record by hand, or one more restart, is wrong', async () => {
-    const ttlMs = Math.max(TTL_MS, 10_000); // for so long it is waited
-    await using here = await drill(7, ttlMs);
-    const { verdict } = await here.diagnose();
-    expect(verdict).toMatchObject({ code: 'data-lost', allowed: { acquire: false } });
-    expect(verdict.waitFor?.ms).toBeLessThanOrEqual(ttlMs);
-    await here.showAdvice('data-lost');
-    expect(await here.wrongs()).toEqual([]);
-    await here.until('held');
-    expect(await here.wrongs()).toEqual([]);
-    const [key = ''] = keysOf(here.resource);
-    await here.redis(await storeOf(here), 'HSET', key, 'owner', 'web-1');
-    expect(await here.isRight()).toBe(false);
-  });
-
   test('1, a long run that lives: left alone is right, its record deleted or its run stopped is wrong', async () => {
     await using here = await drill(1);
     expect((await here.diagnose()).verdict.code).toBe('held');
@@ -138,11 +122,16 @@ describe.concurrent('staged as it is told, and judged:', { timeout: 60_000 + 10 
   });
 
   test('2, an owner that was killed: to wait is right, its record deleted is wrong', async () => {
-    await using here = await drill(2, Math.max(TTL_MS, 10_000)); // it is orphaned for a third of that, before the next owner enters
-    const { owner, lease } = await here.until('orphaned-running');
+    await using here = await drill(2, Math.max(TTL_MS, 10_000)); // it is orphaned for a third of that, then the next owner enters
+    const { owner, lease } = await here.diagnose();
     expect(owner.state).toBe('gone');
-    await here.show('ls', ['ls']);
-    await here.showAdvice('killed');
+    await Promise.all([
+      here.show('ls', ['ls'], { until: (said) => said.includes('not extended for') }),
+      here.show('killed', ['diagnose', here.resource], {
+        sections: ['What to do', 'Refused: force-release'],
+        until: (said) => said.includes('orphaned-running'),
+      }),
+    ]);
     expect(await here.wrongs()).toEqual([]);
     await here.isOver(lease);
     await here.showAdvice('taken-over');
@@ -205,11 +194,27 @@ describe.concurrent('staged as it is told, and judged:', { timeout: 60_000 + 10 
     expect(await here.isRight()).toBe(false);
   });
 
+  test('7, a store that came back empty: to wait is right; a record by hand, or one more restart, is wrong', async () => {
+    const ttlMs = 60_000; // for so long it is waited, which is longer than this takes
+    await using here = await drill(7, ttlMs);
+    const { verdict } = await here.diagnose();
+    expect(verdict).toMatchObject({ code: 'data-lost', allowed: { acquire: false } });
+    expect(verdict.waitFor?.ms).toBeLessThanOrEqual(ttlMs);
+    await here.showAdvice('data-lost');
+    expect(await here.wrongs()).toEqual([]);
+    const [key = ''] = keysOf(here.resource);
+    await here.redis(await storeOf(here), 'HSET', key, 'owner', 'web-1');
+    expect(await here.isRight()).toBe(false);
+  });
+
   test('8, a store that evicts: noeviction is right; nothing done, or all thrown away, is wrong', async () => {
     await using here = await drill(8);
     expect((await here.diagnose()).verdict.code).toBe('evicted');
     await here.showAdvice('evicted');
-    await here.show('doctor', ['doctor'], { lines: /^(SEVERITY|\w+ +(eviction|persistence) )/ });
+    await here.show('doctor', ['doctor'], {
+      lines: /^(SEVERITY|\w+ +(eviction|persistence) )/,
+      until: (said) => !/does not tell|no answer|cannot be used/.test(said),
+    });
     expect(await here.wrongs()).toEqual(['nothing is evicted any more (maxmemory-policy allkeys-lru)']);
     await here.redis(await storeOf(here), 'CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
     expect(await here.wrongs()).toEqual([]);

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { LeaseManager, type Fence, type HistoryEntry, type LeaseInfo } from '@leasehold/core';
+import { LeaseholdError, LeaseManager, type Fence, type HistoryEntry, type LeaseInfo } from '@leasehold/core';
 import { redisFence, redisStore } from '@leasehold/core/redis';
 
 import { guardedFolder, removeFolder } from '../../scripts/services/guard.mjs';
@@ -143,5 +143,9 @@ export interface State {
 }
 
 export async function stateOf(leases: LeaseManager, resource: string): Promise<State> {
-  return { lease: await leases.inspect(resource), log: await leases.history(resource) };
+  const lease = await leases.inspect(resource).catch((error: unknown) => {
+    if (LeaseholdError.is(error, 'FOREIGN_KEY')) return null; // written by hand: that is told of the hand
+    throw error;
+  });
+  return { lease, log: await leases.history(resource) };
 }

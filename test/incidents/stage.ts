@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { parseArgs } from 'node:util';
 
 import { cleanUp } from '../../scripts/services/guard.mjs';
-import { isRight } from './incident.ts';
+import { isRight, point } from './incident.ts';
 import { Scene } from './scene.ts';
 import { incidents } from './table.ts';
 
@@ -36,7 +36,9 @@ if (incident === undefined || !(ttlMs >= 100)) {
     await interrupted;
     clearInterval(alive);
     if (values.judge) {
-      const points = await judge();
+      const points = await judge().catch((error: unknown) => [
+        point(`the state can be read: ${error instanceof Error ? error.message : String(error)}`, false),
+      ]);
       for (const { rule, isKept } of points) process.stdout.write(`${isKept ? 'yes' : 'NO '}  ${rule}\n`);
       process.stdout.write(`${isRight(points) ? 'RIGHT' : 'WRONG'}: ${incident.right}\n`);
       process.exitCode = isRight(points) ? 0 : 1;

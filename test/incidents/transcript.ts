@@ -14,18 +14,24 @@ export interface Shown {
   readonly text: string;
 }
 
+interface Selection {
+  readonly sections?: readonly string[];
+  readonly lines?: RegExp;
+  readonly until?: (said: string) => boolean;
+}
+
 /**
  * Runs `leasehold` as at a terminal. Of sections only those that are named are kept, with the lines before the first section; `…`
- * stands for what is left out. With `lines` only those that match.
+ * stands for what is left out. With `lines` only those that match. With `until` it is run again until that is so: for what
+ * lasts a moment, and for a machine that is so busy that a server does not answer in time.
  */
 export async function transcript(
   args: readonly string[],
   flags: readonly string[],
-  { sections, lines }: { readonly sections?: readonly string[]; readonly lines?: RegExp } = {},
+  { sections, lines, until = () => true }: Selection = {},
 ): Promise<string> {
   let { code, said } = await call([...args, ...flags]);
-  // On a machine that is busy a server may not have answered in time.
-  while (code === EXIT.unreachable) ({ code, said } = await call([...args, ...flags]));
+  while (code === EXIT.unreachable || !until(said)) ({ code, said } = await call([...args, ...flags]));
   const kept = said
     .split('\n')
     .filter((line) => !/^(redis:\/\/.* · prefix|watching: )/.test(line))
@@ -57,7 +63,7 @@ function excerpt(lines: readonly string[], sections: readonly string[] | undefin
 }
 
 /** Without what is another thing each time: tokens, ids, times, pids, ports. */
-export function withoutVolatile(text: string): string {
+function withoutVolatile(text: string): string {
   const rules: readonly (readonly [RegExp, string])[] = [
     [/\b[0-9a-f]{32}\b/g, '<id>'],
     [/\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, '<uuid>'],
