@@ -51,7 +51,8 @@ export const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
 
 export function told(stoppedMs: number | null, crash: string | null, watchedMs: number): string {
   if (stoppedMs === null) return `still acting after ${seconds(watchedMs)}`;
-  return crash === null ? `stopped after ${seconds(stoppedMs)}` : `its process crashed after ${seconds(stoppedMs)}`;
+  if (crash !== null) return `its process crashed after ${seconds(stoppedMs)}`;
+  return stoppedMs < 100 ? 'stopped at once' : `stopped after ${seconds(stoppedMs)}`;
 }
 
 export function lateText(late: readonly Entry[]): string {

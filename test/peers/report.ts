@@ -54,7 +54,7 @@ export function versionOf({ dependency }: Peer): string {
 const marks = { holds: '✅', fails: '❌', 'left out': '–' } as const;
 
 /** What was played several times counts as its worst. */
-export function summaryOf(findings: readonly Finding[]): Finding {
+function summaryOf(findings: readonly Finding[]): Finding {
   const worst = findings.find(({ verdict }) => verdict === 'fails') ?? findings[0];
   if (worst === undefined) throw new Error('nothing was played');
   const failed = findings.filter(({ verdict }) => verdict === 'fails').length;

@@ -173,7 +173,7 @@ export class Owner {
   /** How its process ended, if it did by itself. */
   async crash(): Promise<string | null> {
     const exit = await Promise.race([this.child.exit, sleep(0)]);
-    if (exit === undefined) return null;
+    if (exit === undefined || exit.code === 0) return null;
     const error = /^(?:\w*Error\b.*|\[?Unhandled.*)$/m.exec(this.child.output)?.[0] ?? `exit code ${exit.code}`;
     return error.slice(0, 120);
   }

@@ -21,14 +21,16 @@ export const bullmq: Peer = {
         const add = () => queue.add('job', {}, { jobId: 'the-job' }).catch(() => {});
         await add();
         const adding = setInterval(() => void add(), 500).unref();
-        let entered = (): void => {};
-        const hasRun = new Promise<void>((resolve) => (entered = resolve));
+        let left = (): void => {};
+        const hasRun = new Promise<void>((resolve) => (left = resolve));
         const worker = new Worker(
           resource,
           async (_job, _token, signal) => {
             clearInterval(adding);
             await section({ isLost: () => signal?.aborted ?? false });
-            entered();
+            // Or it could be the next owner itself, and the ledger could not tell the two apart.
+            void worker.close().catch(() => {});
+            left();
           },
           { connection, lockDuration: leaseMs, lockRenewTime: renewMs, stalledInterval: leaseMs, maxStalledCount: 5 },
         );

@@ -8,14 +8,14 @@ export const redlock4: Peer = {
   name: 'redlock 4',
   dependency: 'redlock-4',
   configuration:
-    '`lock`, and `lock.extend` by hand each third of the lease, as there is no extension by itself; lost when one rejects. `retryCount: -1`, `retryDelay` 200 ms, `retryJitter` 200 ms (its defaults)',
+    '`lock`, and `lock.extend` by hand each third of the lease, as there is no extension by itself; lost when one rejects, with `retryCount: 0` so that it does at once. To acquire: `retryCount: -1`, `retryDelay` 200 ms, `retryJitter` 200 ms (its defaults)',
   keys: (resource) => [resource],
   async open(surroundings) {
     const { resource, leaseMs, renewMs } = surroundings;
     const redlock = new Redlock([clientFor(surroundings)], { retryCount: -1 });
     redlock.on('clientError', () => {});
-    // With the same settings it would try for ever to extend or to release what it has lost.
-    const holding = new Redlock([clientFor(surroundings)], { retryCount: 3 });
+    // With the same settings it would try for ever to extend or to release what it has lost. So it stops soonest.
+    const holding = new Redlock([clientFor(surroundings)], { retryCount: 0 });
     holding.on('clientError', () => {});
     return {
       async run(section) {

@@ -12,7 +12,7 @@ export const sesamecare: Peer = {
   async open(surroundings) {
     const { resource, leaseMs, renewMs } = surroundings;
     const redlock = new Redlock([clientFor(surroundings)], {
-      retryCount: 10,
+      retryCount: 0,
       automaticExtensionThreshold: leaseMs - renewMs,
     });
     redlock.on('error', () => {});
