@@ -3,13 +3,16 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { LeaseManager } from '@leasehold/core';
 import { redisAcl, redisStore } from '@leasehold/core/redis';
-import type { Redis } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 
+import { Gate } from '../../packages/cli/src/drill/gate.ts';
+import { sourceOf } from '../../packages/cli/src/redis.ts';
 import { assertWellFormed } from '../../packages/cli/test/output/well-formed.ts';
 import { guardedFolder, removeFolder } from '../../scripts/services/guard.mjs';
 import { connectPool, createSite as createSiteOf } from '../postgres/support.ts';
 import { connectRedis } from '../support/redis-client.ts';
+import { RedisCluster } from '../support/redis-cluster.ts';
 import { startRedis, type RedisServer } from '../support/redis-server.ts';
 import { callCli, runCli, startCli } from './fixtures/cli-process.ts';
 
@@ -180,6 +183,34 @@ jobs: { none: { every: 1h, handler: ./none.js } }
       ...{ code: 0, failures: [], refused: 1 },
     });
     expect((await pool.query('select from leasehold.fence')).rowCount).toBe(0);
+  });
+
+  test('a Cluster is cut off at every node, and what was sent meanwhile arrives', async () => {
+    await using cluster = await RedisCluster.start();
+    const nodes = cluster.addresses.slice(0, 1);
+    await using gate = await Gate.open({
+      kind: 'cluster',
+      nodes,
+      username: undefined,
+      password: undefined,
+      tls: undefined,
+    });
+    const client = sourceOf(gate.redis, gate.detours) as Cluster;
+    try {
+      await client.connect();
+      gate.hold();
+      const keys = ['a', 'b', 'c', 'd', 'e', 'f'];
+      const sent = Promise.all(keys.map((key) => client.set(key, key)));
+      await gate.caught();
+      const there = (): Promise<number[]> => Promise.all(cluster.members.map(({ raw }) => raw.dbsize()));
+      expect(await there()).toEqual([0, 0, 0]);
+      expect(gate.release()).toBeGreaterThan(0);
+      await sent;
+      // On each of them some: none was reached by a way around the gate.
+      expect(await there()).toEqual([2, 1, 3]);
+    } finally {
+      client.disconnect();
+    }
   });
 });
 

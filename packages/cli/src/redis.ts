@@ -10,11 +10,15 @@ import { readTls } from './config/tls-files.ts';
 type OptionsSettings = Exclude<RedisSettings, string | RedisClusterSettings>;
 
 /** For `redisStore`, which makes connections of its own. Throws `ConfigError` for certificates and keys that cannot be used. */
-export function sourceOf(redis: RedisSettings): RedisSource {
+export function sourceOf(redis: RedisSettings, detours?: Detours): RedisSource {
   if (typeof redis === 'string') return redis;
   // Only duplicated, so it never connects.
-  return redis.kind === 'cluster' ? clusterOf(redis) : { ...optionsOf(redis) };
+  if (redis.kind === 'cluster') return clusterOf(redis, { detours });
+  return { ...optionsOf(redis), ...(detours !== undefined && { natMap: detours }) };
 }
+
+/** Where to connect instead of the addresses that sentinels and the nodes of a Cluster tell: by `host:port`. */
+export type Detours = Readonly<Record<string, NodeSettings>>;
 
 /** Of ioredis, for each node. */
 interface CallOptions {
@@ -27,6 +31,8 @@ export interface ClientOptions {
   readonly calls?: CallOptions;
   /** Whether it tries again where it cannot connect. @default true */
   readonly isPatient?: boolean;
+  /** Of a Cluster. */
+  readonly detours?: Detours | undefined;
 }
 
 interface Access {
@@ -80,11 +86,15 @@ export function queueConnectionOf(redis: RedisSettings, options: ClientOptions =
   return { connection: connection as NodeOptions & { host: string }, close: async () => {} };
 }
 
-function clusterOf(redis: RedisClusterSettings, { calls = {}, isPatient = true }: ClientOptions = {}): Cluster {
+function clusterOf(
+  redis: RedisClusterSettings,
+  { calls = {}, isPatient = true, detours }: ClientOptions = {},
+): Cluster {
   const { nodes, username, password, tls } = redis;
   return new Cluster([...nodes], {
     ...(isPatient ? {} : { clusterRetryStrategy: () => null }),
     lazyConnect: true,
+    ...(detours !== undefined && { natMap: { ...detours } }),
     redisOptions: { ...calls, ...access(username, password, tls) },
     // A certificate is for a name, not for what the name resolves to.
     ...(tls !== undefined && {

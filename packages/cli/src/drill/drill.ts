@@ -13,9 +13,8 @@ export interface Times {
 
 export interface ProofResult {
   readonly proof: Proof;
-  /** `skipped`: it cannot be played here. */
-  readonly verdict: 'proven' | 'failed' | 'skipped';
-  /** Why it failed or was skipped; else empty. */
+  readonly verdict: 'proven' | 'failed';
+  /** Why it failed; else empty. */
   readonly why: string;
   readonly runs: number;
   readonly proven: number;
@@ -25,8 +24,8 @@ export interface ProofResult {
   readonly acceptedWrites: number;
   readonly refusedWrites: number;
   readonly tookMs: number;
-  /** The first that failed, else the last one; null if there was none. */
-  readonly shown: ProofRun | null;
+  /** The first that failed, else the last one. */
+  readonly shown: ProofRun;
 }
 
 export interface DrillOptions {
@@ -60,13 +59,9 @@ export async function drill(stage: Stage, { proofs, repeat, onRun }: DrillOption
 }
 
 async function playAll(stage: Stage, proof: Proof, repeat: number, onRun: DrillOptions['onRun']): Promise<ProofResult> {
-  const isOneServer = typeof stage.redis === 'string' || stage.redis.kind === 'server';
-  if (proof.isGated === true && !isOneServer) {
-    return { ...emptyResult(proof), verdict: 'skipped', why: 'a Cluster and sentinels cannot be cut off from here' };
-  }
   const aborts: Measure[] = [];
   const takeovers: Measure[] = [];
-  let sum = emptyResult(proof);
+  let sum: Sum | undefined;
   for (let index = 0; index < repeat; index++) {
     stage.signal.throwIfAborted();
     const run = await runProof(stage, proof);
@@ -75,26 +70,23 @@ async function playAll(stage: Stage, proof: Proof, repeat: number, onRun: DrillO
     if (run.takeover !== undefined) takeovers.push(run.takeover);
     sum = added(sum, run);
   }
-  return { ...sum, abort: timesOf(aborts), takeover: timesOf(takeovers) };
+  if (sum === undefined) throw new Error('a proof is played at least once');
+  return { proof, ...sum, abort: timesOf(aborts), takeover: timesOf(takeovers) };
 }
 
-function emptyResult(proof: Proof): ProofResult {
-  const none = { runs: 0, proven: 0, acceptedWrites: 0, refusedWrites: 0, tookMs: 0 };
-  return { proof, verdict: 'proven', why: '', ...none, abort: null, takeover: null, shown: null };
-}
+type Sum = Omit<ProofResult, 'proof' | 'abort' | 'takeover'>;
 
-function added(sum: ProofResult, run: ProofRun): ProofResult {
-  const isFirstFailure = !run.isProven && sum.verdict === 'proven';
+function added(sum: Sum | undefined, run: ProofRun): Sum {
+  const failed = sum?.verdict === 'failed' ? sum : undefined;
   return {
-    ...sum,
-    verdict: run.isProven ? sum.verdict : 'failed',
-    why: isFirstFailure ? (run.failures[0] ?? '') : sum.why,
-    runs: sum.runs + 1,
-    proven: sum.proven + (run.isProven ? 1 : 0),
-    acceptedWrites: sum.acceptedWrites + run.counts.acceptedWrites,
-    refusedWrites: sum.refusedWrites + run.counts.refusedWrites,
-    tookMs: sum.tookMs + run.tookMs,
-    shown: isFirstFailure || sum.verdict === 'proven' ? run : sum.shown,
+    verdict: run.isProven ? (sum?.verdict ?? 'proven') : 'failed',
+    why: failed?.why ?? run.failures[0] ?? '',
+    runs: (sum?.runs ?? 0) + 1,
+    proven: (sum?.proven ?? 0) + (run.isProven ? 1 : 0),
+    acceptedWrites: (sum?.acceptedWrites ?? 0) + run.counts.acceptedWrites,
+    refusedWrites: (sum?.refusedWrites ?? 0) + run.counts.refusedWrites,
+    tookMs: (sum?.tookMs ?? 0) + run.tookMs,
+    shown: failed?.shown ?? run,
   };
 }
 

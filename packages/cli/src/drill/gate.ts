@@ -1,49 +1,94 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { serverOfUrl } from '../config/redis-url.ts';
-import type { RedisServerSettings, RedisSettings } from '../config/settings.ts';
+import type { NodeSettings, RedisSettings, TlsSettings } from '../config/settings.ts';
+import type { Detours } from '../redis.ts';
+import { nodesOfStore } from './nodes.ts';
 
 /**
- * Stands between an owner and its store, on this machine. Held, it lets nothing through and nothing is lost, as when a network
- * is partitioned: what was sent meanwhile arrives when it is opened, also if the sender is gone by then.
+ * Stands between an owner and its store, on this machine: a door for each server. Held, it lets nothing through and nothing is lost, as
+ * when a network is partitioned: what was sent meanwhile arrives when it is opened, also if the sender is gone by then.
  */
 export class Gate implements AsyncDisposable {
   /** What the owner is to connect to. */
-  readonly redis: RedisServerSettings;
-  readonly #server: Server;
-  readonly #target: { readonly host: string; readonly port: number };
+  readonly redis: RedisSettings;
+  /** For addresses that the store itself tells. */
+  readonly detours: Detours;
+  readonly #doors: Doors;
+
+  private constructor(redis: RedisSettings, detours: Detours, doors: Doors) {
+    this.redis = redis;
+    this.detours = detours;
+    this.#doors = doors;
+  }
+
+  /** Rejects if a Cluster or sentinels cannot be asked for their servers. */
+  static async open(redis: RedisSettings): Promise<Gate> {
+    const given = typeof redis === 'string' ? serverOfUrl(new URL(redis)) : redis;
+    const doors = new Doors();
+    try {
+      if (given.kind === 'server') {
+        return new Gate({ ...given, ...(await doors.to(given)), tls: namedTls(given.tls, given.host) }, {}, doors);
+      }
+      const nodes = await nodesOfStore(given);
+      const detours = Object.fromEntries(
+        await Promise.all(nodes.map(async (node) => [`${node.host}:${node.port}`, await doors.to(node)] as const)),
+      );
+      const tls = namedTls(given.tls, nodes[0]?.host);
+      // Sentinels are not the store; a Cluster is told of by its nodes.
+      const own = given.kind === 'cluster' ? { ...given, nodes: Object.values(detours), tls } : { ...given, tls };
+      return new Gate(own, detours, doors);
+    } catch (error) {
+      doors.close();
+      throw error;
+    }
+  }
+
+  hold(): void {
+    this.#doors.hold();
+  }
+
+  /** Everything that was held goes on its way. Returns how many bytes of the owner there were. */
+  release(): number {
+    return this.#doors.release();
+  }
+
+  /** Resolves when something of the owner is held. */
+  caught(): Promise<void> {
+    return this.#doors.caught();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#doors.close();
+  }
+}
+
+/** A certificate is for the name of the store. */
+function namedTls(tls: TlsSettings | undefined, host: string | undefined): TlsSettings | undefined {
+  return tls === undefined ? undefined : { ...tls, servername: tls.servername ?? host };
+}
+
+class Doors {
+  readonly #servers: Server[] = [];
   readonly #sockets = new Set<Socket>();
   #heldBytes = 0;
   #heard: (() => void) | undefined;
-  /** What is to happen when the gate opens, in its order; undefined while it is open. */
+  /** What is to happen when they open, in its order; undefined while they are open. */
   #held: (() => void)[] | undefined;
 
-  private constructor(server: Server, target: RedisServerSettings) {
-    this.#server = server;
-    this.#target = target;
-    const { port } = server.address() as AddressInfo;
-    const { tls, host } = target;
-    // A certificate is for the name of the store.
-    const own = tls === undefined ? undefined : { ...tls, servername: tls.servername ?? host };
-    this.redis = { ...target, host: '127.0.0.1', port, tls: own };
-    server.on('connection', (client) => this.#pass(client));
-  }
-
-  /** Undefined for what is not one server: a Cluster and sentinels name further addresses themselves. */
-  static async open(redis: RedisSettings): Promise<Gate | undefined> {
-    const target = typeof redis === 'string' ? serverOfUrl(new URL(redis)) : redis;
-    if (target.kind !== 'server') return undefined;
-    const server = createServer({ allowHalfOpen: true });
+  /** A new one. */
+  async to(target: NodeSettings): Promise<NodeSettings> {
+    const server = createServer({ allowHalfOpen: true }, (client) => this.#pass(client, target));
+    this.#servers.push(server);
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
-    return new Gate(server, target);
+    return { host: '127.0.0.1', port: (server.address() as AddressInfo).port };
   }
 
   hold(): void {
     this.#held ??= [];
   }
 
-  /** Everything that was held goes on its way. Returns how many bytes there were. */
   release(): number {
     const held = this.#held ?? [];
     this.#held = undefined;
@@ -51,18 +96,17 @@ export class Gate implements AsyncDisposable {
     return this.#heldBytes;
   }
 
-  /** Resolves when something of the owner is held. */
   async caught(): Promise<void> {
     while (this.#heldBytes === 0) await new Promise<void>((resolve) => (this.#heard = resolve));
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  close(): void {
     for (const socket of this.#sockets) socket.destroy();
-    this.#server.close();
+    for (const server of this.#servers) server.close();
   }
 
-  #pass(client: Socket): void {
-    const store = connect({ ...this.#target, allowHalfOpen: true });
+  #pass(client: Socket, { host, port }: NodeSettings): void {
+    const store = connect({ host, port, allowHalfOpen: true });
     for (const [from, to, isOwner] of [
       [client, store, true],
       [store, client, false],
@@ -80,7 +124,7 @@ export class Gate implements AsyncDisposable {
     }
   }
 
-  /** Now, or when the gate opens. */
+  /** Now, or when the doors open. */
   #when(go: () => void, bytes = 0): void {
     if (this.#held === undefined) return go();
     this.#held.push(go);

@@ -1,6 +1,7 @@
 import type { Grant } from '@leasehold/core';
 import type { HistoryLine } from '@leasehold/core/testing/history';
 import type { FenceSettings, RedisSettings, TimingSettings } from '../config/settings.ts';
+import type { Detours } from '../redis.ts';
 
 /** Which fence is drilled; plain data for another process. */
 export type DrillFence =
@@ -19,6 +20,8 @@ export interface OwnerSetup {
   readonly resource: string;
   /** What it connects to: the store, or a gate in front of it. */
   readonly redis: RedisSettings;
+  /** For addresses that the store tells. */
+  readonly detours: Detours | undefined;
   readonly ttlMs: number;
   readonly timing: DrillTiming;
   readonly fence: DrillFence;

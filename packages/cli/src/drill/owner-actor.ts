@@ -31,7 +31,7 @@ export class OwnerActor {
       now: sharedMs,
       write: (line) => tell({ type: 'line', line }),
     });
-    const store = redisStore(sourceOf(setup.redis), { prefix: DRILL_PREFIX });
+    const store = redisStore(sourceOf(setup.redis, setup.detours), { prefix: DRILL_PREFIX });
     this.#manager = new LeaseManager({
       ...setup.timing,
       store: recordStore(store, this.#recorder),

@@ -72,8 +72,9 @@ export class Scene implements AsyncDisposable {
     this.#fence = new RecordingFence(opened.fence, this.#recorder);
     const { redis, ttlMs, timing, fence, signal } = stage;
     const common = { resource, ttlMs, timing, fence, writeEveryMs: Math.max(5, ttlMs / 40) };
-    this.owner = new OwnerProcess({ ...common, process: 'owner', redis: gate?.redis ?? redis }, signal);
-    this.successor = new OwnerProcess({ ...common, process: 'successor', redis }, signal);
+    const gated = { redis: gate?.redis ?? redis, detours: gate?.detours };
+    this.owner = new OwnerProcess({ ...common, process: 'owner', ...gated }, signal);
+    this.successor = new OwnerProcess({ ...common, process: 'successor', redis, detours: undefined }, signal);
   }
 
   /** Resolves when both processes have reached store and fence. */

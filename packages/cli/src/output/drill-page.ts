@@ -9,7 +9,7 @@ body { font: 15px/1.5 system-ui, sans-serif; color: #111; background: #fff; max-
 h1 { font-size: 1.5em } h2 { font-size: 1.2em; margin-top: 2.5em; border-top: 1px solid #ccc; padding-top: 1em }
 table { border-collapse: collapse } th, td { text-align: left; padding: 0.25em 1em 0.25em 0; border-bottom: 1px solid #ddd; vertical-align: top }
 svg { max-width: 100%; height: auto; border: 1px solid #ccc } pre { white-space: pre-wrap; background: #f6f6f6; padding: 1em }
-.proven { color: #005a43; font-weight: bold } .failed { color: #a33b00; font-weight: bold } .skipped { font-weight: bold }
+.proven { color: #005a43; font-weight: bold } .failed { color: #a33b00; font-weight: bold }
 `;
 
 /** One page that needs nothing else: the results, and of each proof the run that is worth a look. */
@@ -47,13 +47,12 @@ function summaryTable(results: readonly ProofResult[]): readonly string[] {
   ];
 }
 
-function section({ proof, verdict, why, shown }: ProofResult): readonly string[] {
+function section({ proof, verdict, shown }: ProofResult): readonly string[] {
   const { abortSince } = proof;
   const head = [
     `<h2 id="${proof.name}">${proof.name}: <span class="${verdict}">${verdict.toUpperCase()}</span></h2>`,
     `<p>Done: ${xml(proof.fault)}.<br/>To be shown: ${xml(proof.claim)}.${abortSince === null ? '' : `<br/>The abort is counted from ${xml(abortSince)}.`}</p>`,
   ];
-  if (shown === null) return [...head, `<p>${xml(why)}</p>`];
   return [
     ...head,
     drillSvg(shown, proof.name),

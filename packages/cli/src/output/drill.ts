@@ -12,7 +12,7 @@ export interface DrillAbout {
   readonly began: Date;
 }
 
-const TONES: Readonly<Record<ProofResult['verdict'], Tone>> = { proven: 'good', failed: 'bad', skipped: 'warning' };
+const TONES: Readonly<Record<ProofResult['verdict'], Tone>> = { proven: 'good', failed: 'bad' };
 
 /** A row for each proof, then what speaks against those that failed. */
 export async function drillView(output: Output, results: readonly ProofResult[]): Promise<void> {
@@ -38,10 +38,10 @@ export async function drillView(output: Output, results: readonly ProofResult[])
       { text: proof.fault },
     ]),
   );
-  for (const { proof, verdict, why, shown } of results) {
+  for (const { proof, verdict, shown } of results) {
     if (verdict === 'proven') continue;
     output.heading(`${proof.name}: ${proof.claim}`);
-    for (const failure of shown?.failures ?? [why]) for (const line of failure.split('\n')) output.line(line);
+    for (const failure of shown.failures) for (const line of failure.split('\n')) output.line(line);
   }
   output.note(summaryOf(results));
 }
@@ -56,8 +56,7 @@ export function timesText(times: Times | null): string {
 /** `6 proven, 0 failed`. */
 export function summaryOf(results: readonly ProofResult[]): string {
   const count = (verdict: ProofResult['verdict']): number => results.filter((its) => its.verdict === verdict).length;
-  const skipped = count('skipped');
-  return `${count('proven')} proven, ${count('failed')} failed${skipped === 0 ? '' : `, ${skipped} skipped`}`;
+  return `${count('proven')} proven, ${count('failed')} failed`;
 }
 
 /** The fields of `leasehold/drill/v1`. */
@@ -74,9 +73,9 @@ export function drillJson(results: readonly ProofResult[], about: DrillAbout): o
       claim: proof.claim,
       abortSince: proof.abortSince,
       ...its,
-      expectations: shown?.expectations ?? [],
-      failures: shown?.failures ?? [],
-      waived: shown?.waived ?? [],
+      expectations: shown.expectations,
+      failures: shown.failures,
+      waived: shown.waived,
     })),
   };
 }

@@ -76,9 +76,9 @@ ${proofs.map(({ name, fault, claim }) => `| \`${name}\` | ${fault} | ${claim} |`
 In each, two processes want one resource, and the first one writes through a fence all the while. Afterwards its writes are tried once
 more, through the lease and by the bare grant, as a worker that ignores its signal would send them. What processes, store
 and fence did is a history, which \`checkHistory\` of \`@leasehold/core/testing\` judges. The step of the wall clock is one of what
-the owner process reads, not of the machine; the store is cut off by a gate between the two, which a Cluster and sentinels
-are not: there \`partition\` and \`late-packet\` are skipped. What would harm others is not rehearsed: a store that stops, loses
-everything, is full, or whose clock is stepped.
+the owner process reads, not of the machine; the store is cut off by a gate between the two, with a door for each server of a
+Cluster, and for the master that sentinels name. What would harm others is not rehearsed: a store that stops, loses everything, is
+full, or whose clock is stepped.
 
 A fence of your own is a module with \`export function openFence()\`, which returns a fence or a promise of one; each process opens
 it, so its memory must be a place that all of them share. Of a fence of the config the drill writes one row or key for each resource, and
