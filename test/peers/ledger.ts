@@ -12,11 +12,13 @@ export interface Entry {
   readonly step: number;
   /** Null where there was none. */
   readonly token: number | null;
+  /** Of an attempt: the owner's own wall clock then. */
+  readonly wallMs: number | null;
 }
 
 /** Told before each act, by a way that no fault of a proof is on. */
 export async function attempt(client: Redis, owner: string, step: number): Promise<void> {
-  await client.xadd(ATTEMPTS, '*', 'owner', owner, 'step', step, 'token', '');
+  await client.xadd(ATTEMPTS, '*', 'owner', owner, 'step', step, 'token', '', 'wall', Date.now());
 }
 
 /** The write that must be protected, as a command. */
@@ -26,10 +28,14 @@ export function writeCommand(owner: string, step: number, token: number | undefi
 
 export async function entries(client: Redis, list: typeof ATTEMPTS | typeof ACCEPTED): Promise<readonly Entry[]> {
   const rows = await client.xrange(list, '-', '+');
-  return rows.map(([id, fields]) => ({
-    atMs: Number(id.split('-')[0]),
-    owner: fields[1] ?? '',
-    step: Number(fields[3]),
-    token: fields[5] === '' || fields[5] === undefined ? null : Number(fields[5]),
-  }));
+  return rows.map(([id, fields]) => {
+    const number = (at: number) => (fields[at] === undefined || fields[at] === '' ? null : Number(fields[at]));
+    return {
+      atMs: Number(id.split('-')[0]),
+      owner: fields[1] ?? '',
+      step: Number(fields[3]),
+      token: number(5),
+      wallMs: number(7),
+    };
+  });
 }

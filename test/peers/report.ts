@@ -43,7 +43,7 @@ export function versionOf({ dependency }: Peer): string {
       const manifest = JSON.parse(readFileSync(join(folder, dependency, 'package.json'), 'utf8')) as {
         readonly version: string;
       };
-      return manifest.version.replace(/^v/, '');
+      return manifest.version === '0.0.0' ? '(unreleased)' : manifest.version.replace(/^v/, '');
     } catch {
       continue;
     }
@@ -93,7 +93,7 @@ One redis-server, for all. redlock is made for several; that changes who grants 
 
 Its own documented way to extend, to tell of a loss and to stop, in the setting that is best here. Leases of ${its.leaseMs / 1000} s are short so that this ends today.
 
-${rows.map(({ peer }) => `- **${peer.name}** (${versionOf(peer)}): ${peer.configuration}.`).join('\n')}
+${rows.map(({ peer }) => `- **${peer.name}**: ${peer.configuration}.`).join('\n')}
 
 ## What to make of it
 

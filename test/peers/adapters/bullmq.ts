@@ -5,11 +5,11 @@ export const bullmq: Peer = {
   name: 'BullMQ alone',
   dependency: 'bullmq',
   configuration:
-    "one job, a `Worker` in each process: `lockDuration` and `stalledInterval` a lease, `lockRenewTime` a third of it, the processor's signal, which `cancelJob` aborts on `lockRenewalFailed`. Each process adds the job under the same id, as a producer that tries again",
+    "one job, a `Worker` in each process: `lockDuration` a lease, `lockRenewTime` and `stalledInterval` a third of it, the processor's signal, which `cancelJob` aborts on `lockRenewalFailed`. Each process adds the job under the same id, as a producer that tries again",
   keys: (resource) => [`bull:${resource}:*:lock`],
   renewMs: (leaseMs) => leaseMs / 3,
   // The lock has to run out, and two looks for stalled jobs have to come.
-  patienceMs: (leaseMs) => leaseMs * 3,
+  patienceMs: (leaseMs) => leaseMs * 2,
   takesCommandTimeout: false,
   async open({ storeUrl, resource, leaseMs, renewMs }) {
     const connection = { url: storeUrl };
@@ -32,7 +32,13 @@ export const bullmq: Peer = {
             void worker.close().catch(() => {});
             left();
           },
-          { connection, lockDuration: leaseMs, lockRenewTime: renewMs, stalledInterval: leaseMs, maxStalledCount: 5 },
+          {
+            connection,
+            lockDuration: leaseMs,
+            lockRenewTime: renewMs,
+            stalledInterval: leaseMs / 3,
+            maxStalledCount: 20,
+          },
         );
         worker.on('error', () => {});
         worker.on('lockRenewalFailed', (jobs) => {

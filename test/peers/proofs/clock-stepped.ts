@@ -2,6 +2,7 @@ import { find } from '../../../scripts/services/binaries.mjs';
 import { thisMachine } from '../../../scripts/services/machine.mjs';
 import { FakeTime } from '../../support/faketime.ts';
 import { lateText, lateWrites, stoppedAfterMs, told } from '../judge.ts';
+import { ATTEMPTS, entries } from '../ledger.ts';
 import type { Proof } from './proof.ts';
 
 export const clockStepped: Proof = {
@@ -21,6 +22,10 @@ export const clockStepped: Proof = {
     const accepted = await stage.accepted();
     const late = lateWrites(accepted, a, b);
     const stoppedMs = await stoppedAfterMs(stage, a, steppedMs, endMs);
+    const last = (await entries(stage.ledger, ATTEMPTS)).findLast(({ owner }) => owner === a.name);
+    if (stoppedMs === null && (last?.wallMs ?? 0) - (last?.atMs ?? 0) < stage.leaseMs * 9) {
+      throw new Error("the owner's clock was not stepped");
+    }
     // Not a danger by itself: the store goes by its own clock, and has the lock extended.
     const alone = stoppedMs === null && !accepted.some(({ owner }) => owner === b.name) ? ', alone' : '';
     return {

@@ -4,13 +4,14 @@ import type { Proof } from './proof.ts';
 export const keysDeleted: Proof = {
   name: 'keys-deleted',
   title: '5 keys deleted by hand',
-  rule: 'Everything that the store has of the lock is deleted while the owner acts. It must stop within one interval of its extensions.',
+  rule: 'Everything that the store has of the lock is deleted while the owner acts. It must stop within one interval of its extensions; what was accepted from it until then stands beside it.',
   async play(stage) {
     const [a, b] = await stage.owners(['a', 'b']);
     if (a === undefined || b === undefined) throw new Error('two owners are needed');
     await stage.begin(a, b);
     const deletedMs = Date.now();
     const deleted = await stage.deleteKeys();
+    if (deleted === 0) throw new Error('there was nothing to delete');
     const nextMs = await stage.takeOver(b);
     const endMs = await stage.watch(a, stage.leaseMs * 2);
     const accepted = await stage.accepted();
