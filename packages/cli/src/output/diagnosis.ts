@@ -51,6 +51,11 @@ function adviceOf(diagnosis: Diagnosis): readonly string[] {
   const lines: string[] = [];
   if (severity === 'alarm')
     lines.push('Nothing, before a second person has understood it. Stop what acquires it, if that is possible.');
+  if (code === 'foreign') {
+    lines.push(
+      'If its time to live rises between two looks, whoever has it is at work: ask there, or use another prefix.',
+    );
+  }
   if (code === 'orphaned-running') lines.push('Nothing but to wait: who asks gets it then.');
   if (code === 'held') lines.push('Nothing: it is at work. Who waits gets it when its run has ended.');
   if (isLoose(diagnosis)) {
@@ -76,6 +81,7 @@ function adviceOf(diagnosis: Diagnosis): readonly string[] {
   if (allowed.forceRelease.allowed && lease !== null) {
     lines.push(`If it must be free now: leasehold force-release ${name} --lease-id ${lease.leaseId} --reason …`);
   }
+  if (code === 'evicted' || code === 'data-lost') lines.push('So that it does not come again: leasehold doctor.');
   return lines.length === 0 ? ['Nothing.'] : lines;
 }
 
