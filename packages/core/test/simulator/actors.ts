@@ -5,13 +5,15 @@ import { LeaseholdError } from '../../src/errors.ts';
 import { onAbort } from '../../src/abort-listeners.ts';
 import { qualify } from '../../src/names.ts';
 import type { MemoryTx } from '../../src/fence/memory.ts';
+import type { AcquireOptions } from '../../src/options.ts';
 import type { LeaseStore } from '../../src/store/store.ts';
+import type { Recording } from '../../src/testing/history/recorder.ts';
 import { RecordingFence } from '../../src/testing/history/recording-fence.ts';
 import { recordStore } from '../../src/testing/history/recording-store.ts';
 import type { Bug } from './bug.ts';
 import { Link } from './network.ts';
-import type { Plan, ProcessPlan, Step } from './plan.ts';
-import { SimProcess } from './process.ts';
+import { PLAINLY, type Plan, type ProcessPlan, type Step } from './plan.ts';
+import { SimProcess, START_MS } from './process.ts';
 import { RemoteFence, type FenceServer, type WriteBody } from './remote-fence.ts';
 import { RemoteStore } from './remote-store.ts';
 import type { StoreServer } from './server.ts';
@@ -115,39 +117,52 @@ export class Actor {
     const { recorder } = this.process;
     const { resource, waitMs } = step;
     const want = recorder.begin('want', { resource: qualify('sim', resource) });
-    const { bug } = this.#scene;
-    const options = { fences: [this.fence], ...bug.acquire };
-    const given = (lease: Lease): void => want.end('ok', { leaseId: lease.leaseId, fencingToken: lease.fencingToken });
-    await this.#tolerant(async () => {
-      switch (step.kind) {
-        case 'run':
-          return this.manager.run(resource, { ...options, wait: waitMs }, async (lease) => {
-            given(lease);
-            await this.#work(lease, step);
-          });
-        case 'hand-over':
-          return this.manager.run(resource, { ...options, wait: waitMs }, async (lease) => {
-            given(lease);
-            await this.#work(lease, { ...step, writes: 1 });
-            const ticket = await lease.handOver();
-            recorder.line('handed-over', 'ok', { resource: lease.grant.resource, leaseId: lease.leaseId });
-            this.#scene.handOn(this, ticket, step);
-          });
-        case 'acquire': {
-          const lease = await this.manager.acquire(resource, { ...options, wait: waitMs });
-          given(lease);
-          await this.#work(lease, step).finally(() => lease.release());
-          return;
-        }
-        case 'try': {
-          const result = await this.manager.tryAcquire(resource, options);
-          if (!result.acquired) return want.end('fail', { outcome: result.reason });
-          given(result.lease);
-          await this.#work(result.lease, step).finally(() => result.lease.release());
-        }
-      }
-    });
+    const { giveUpMs, maxHoldMs } = step;
+    const options: AcquireOptions = {
+      fences: [this.fence],
+      ...(step.kind !== 'try' && { wait: waitMs }),
+      ...(step.kind === 'tick' && { tick: this.#tick() }),
+      ...(maxHoldMs > 0 && { maxHold: maxHoldMs }),
+      ...(giveUpMs > 0 && { signal: this.#signalAfter(giveUpMs) }),
+      ...this.#scene.bug.acquire,
+    };
+    await this.#tolerant(() => this.#take(step, options, want));
     want.end('fail');
+  }
+
+  async #take(step: Step, options: AcquireOptions, want: Recording): Promise<void> {
+    const { recorder } = this.process;
+    const { kind, resource } = step;
+    const work = async (lease: Lease): Promise<void> => {
+      const { grant, leaseId, fencingToken, tick } = lease;
+      want.end('ok', { leaseId, fencingToken });
+      if (tick !== null) recorder.line('run', 'ok', { ...grant, job: JOB, tickAt: tick.at.getTime(), retries: 0 });
+      await this.#work(lease, kind === 'hand-over' ? { ...step, writes: 1 } : step);
+      if (kind !== 'hand-over') return;
+      const ticket = await lease.handOver();
+      recorder.line('handed-over', 'ok', { resource: grant.resource, leaseId });
+      this.#scene.handOn(this, ticket, step);
+    };
+    if (kind === 'acquire' || kind === 'try') {
+      const result =
+        kind === 'try'
+          ? await this.manager.tryAcquire(resource, options)
+          : { acquired: true as const, lease: await this.manager.acquire(resource, options) };
+      if (result.acquired) await work(result.lease).finally(() => result.lease.release());
+    } else await this.manager.run(resource, options, work);
+  }
+
+  /** What a schedule would name now, for everybody: a tick comes each ttl. */
+  #tick(): NonNullable<AcquireOptions['tick']> {
+    const { ttlMs } = this.#scene.plan;
+    const at = START_MS + Math.floor(this.process.nowUs / 1000 / ttlMs) * ttlMs;
+    return { job: JOB, at, startingDeadline: '10m', maxAhead: '10m' };
+  }
+
+  #signalAfter(ms: number): AbortSignal {
+    const controller = new AbortController();
+    this.process.setTimer(ms, () => controller.abort());
+    return controller.signal;
   }
 
   /** Our errors are what this is about; others are not. */
@@ -220,7 +235,9 @@ export const startMs = 1000;
 
 const LAST: Omit<Step, 'resource' | 'waitMs'> = {
   ...{ id: 'last', kind: 'run', afterMs: 0, writes: 1, thinkMs: 1, holdMs: 0, commitMs: 0 },
-  ...{ isStubborn: false, isDelegated: false },
+  ...PLAINLY,
 };
+
+const JOB = 'nightly';
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} };

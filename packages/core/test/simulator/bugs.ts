@@ -222,6 +222,17 @@ export const seededBugs: readonly SeededBug[] = [
     }),
   },
   {
+    does: 'a store that forgets the tick when its lease is over',
+    foundBy: 'S16',
+    store: (memory) => ({
+      acquire: ({ tick, ...request }, call) =>
+        memory.acquire(
+          { ...request, tick: tick && { ...tick, job: `${tick.job}-${request.leaseId.slice(0, 8)}` } },
+          call,
+        ),
+    }),
+  },
+  {
     does: 'a store that never lets go of what was not released',
     foundBy: 'L1',
     store: (memory) => ({

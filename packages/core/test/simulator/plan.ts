@@ -3,7 +3,7 @@ import { Chance } from '../../src/testing/fence/chance.ts';
 /** What one process does next, from its place in the list of its steps. */
 export interface Step {
   readonly id: string;
-  readonly kind: 'run' | 'acquire' | 'try' | 'hand-over';
+  readonly kind: 'run' | 'tick' | 'acquire' | 'try' | 'hand-over';
   readonly resource: string;
   /** So long after the step before. Milliseconds, as all that follows. */
   readonly afterMs: number;
@@ -19,6 +19,10 @@ export interface Step {
   readonly isStubborn: boolean;
   /** Writes with the bare grant, so that only the fence can refuse it. */
   readonly isDelegated: boolean;
+  /** Wants it no more after so long, whatever has become of it by then. 0 for never. */
+  readonly giveUpMs: number;
+  /** 0 for no limit. */
+  readonly maxHoldMs: number;
 }
 
 export interface ProcessPlan {
@@ -96,15 +100,17 @@ const PLAIN: readonly FaultKind[] = [
 ];
 const GRAVE: readonly FaultKind[] = ['data-loss', 'restart', 'store-clock', 'unsafe-force', 'force'];
 
-/** What is known to be hard for an owner, one after the other. */
-const RECIPES: readonly (readonly FaultKind[])[] = [
-  ['slow', 'partition'],
-  ['wall-step', 'partition'],
-  ['wall-step', 'wall-step', 'partition'],
-  ['pause', 'partition'],
-  ['sleep', 'partition'],
-  ['noise', 'reset'],
-  ['reset', 'kill'],
+/** What is known to be hard for a process that works in such a way: faults that strike it one after the other. */
+const RECIPES: readonly { readonly way: typeof busy; readonly kinds: readonly FaultKind[] }[] = [
+  { way: busy, kinds: ['slow', 'partition'] },
+  { way: busy, kinds: ['wall-step', 'partition'] },
+  { way: busy, kinds: ['wall-step', 'wall-step', 'partition'] },
+  { way: busy, kinds: ['pause', 'partition'] },
+  { way: busy, kinds: ['sleep', 'partition'] },
+  { way: busy, kinds: ['noise', 'reset'] },
+  { way: busy, kinds: ['reset', 'kill'] },
+  { way: eager, kinds: ['reset', 'reset'] },
+  { way: eager, kinds: ['noise', 'noise'] },
 ];
 
 /** Clocks differ by less than the managers' drift rate, 1 %, together. */
@@ -130,8 +136,9 @@ export function planOf(seed: number): Plan {
   }
   if (chance.below(4) === 0) {
     const target = chance.below(processes.length);
-    processes[target] = busy(processes[target] as ProcessPlan, resources[0] as string, ttlMs);
-    faults.push(...recipeOf(chance, { names: names.slice(target, target + 1), ttlMs, resources, calmMs }));
+    const { way, kinds } = chance.of(RECIPES);
+    processes[target] = way(processes[target] as ProcessPlan, resources[0] as string, ttlMs);
+    faults.push(...inRow(chance, { kinds, names: names.slice(target, target + 1), ttlMs, resources, calmMs }));
   }
   const storeDriftPpm = chance.below(2 * MOST_PPM) - MOST_PPM;
   if (kinds.includes('force'))
@@ -160,7 +167,7 @@ function processOf(chance: Chance, id: string, { ttlMs, resources, calmMs }: Fra
     const isChatty = chance.below(5) === 0;
     return {
       id: `${id}.${index}`,
-      kind: chance.of(['run', 'run', 'run', 'acquire', 'try', 'hand-over']),
+      kind: chance.of(['run', 'run', 'tick', 'tick', 'acquire', 'try', 'hand-over']),
       resource: chance.of(resources),
       afterMs: chance.below(ttlMs / 2),
       waitMs: chance.below(3) === 0 ? 0 : chance.below(calmMs),
@@ -170,6 +177,8 @@ function processOf(chance: Chance, id: string, { ttlMs, resources, calmMs }: Fra
       commitMs: !isChatty && chance.below(4) === 0 ? chance.below(2 * ttlMs) : 0,
       isStubborn: chance.below(3) === 0,
       isDelegated: chance.below(3) === 0,
+      giveUpMs: chance.below(6) === 0 ? 1 + chance.below(ttlMs) : 0,
+      maxHoldMs: chance.below(8) === 0 ? 1 + chance.below(ttlMs) : 0,
     };
   });
   return {
@@ -183,11 +192,7 @@ function processOf(chance: Chance, id: string, { ttlMs, resources, calmMs }: Fra
   };
 }
 
-function faultOf(
-  chance: Chance,
-  id: string,
-  frame: Frame & { readonly kinds: readonly FaultKind[]; readonly names: readonly string[] },
-): FaultPlan {
+function faultOf(chance: Chance, id: string, frame: Struck): FaultPlan {
   const { kinds, names, ttlMs, resources, calmMs } = frame;
   return {
     id,
@@ -203,8 +208,8 @@ function faultOf(
 /** With a resource that nobody else wants, whose owner dies and leaves it behind: only such a lease may be released by force. */
 function withAbandoned(plan: Plan): Plan {
   const { ttlMs, seed } = plan;
-  const at = { kind: 'run', afterMs: 0, waitMs: 0, writes: 1, thinkMs: 0, commitMs: 0, isStubborn: false } as const;
-  const step: Step = { ...at, id: 'z.0', resource: 'abandoned', holdMs: 10 * ttlMs, isDelegated: false };
+  const at = { kind: 'run', afterMs: 0, waitMs: 0, writes: 1, thinkMs: 0, commitMs: 0 } as const;
+  const step: Step = { ...at, ...PLAINLY, id: 'z.0', resource: 'abandoned', holdMs: 10 * ttlMs };
   const owner = { id: 'z', seed: seed + 1, startMs: 0, driftPpm: 0, wallMs: 0, quarantine: false, steps: [step] };
   const fault = { target: 'z', resource: 'abandoned', choice: 0 };
   // The operator watches it for a ttl and a margin of a second, and the lease must have run out for as long.
@@ -222,17 +227,40 @@ function withAbandoned(plan: Plan): Plan {
   };
 }
 
+/** Without any peculiarity. */
+export const PLAINLY = { isStubborn: false, isDelegated: false, giveUpMs: 0, maxHoldMs: 0 } as const;
+
 /** Somebody who writes all the time, beyond the end of a lease that is not extended. */
 function busy(process: ProcessPlan, resource: string, ttlMs: number): ProcessPlan {
   const holdMs = ttlMs / 20;
-  const always = { kind: 'run', afterMs: 0, thinkMs: 1, commitMs: 0, isStubborn: true, isDelegated: false } as const;
-  const step: Step = { ...always, id: `${process.id}.0`, resource, waitMs: 2 * ttlMs, writes: 40, holdMs };
+  const always = { kind: 'run', afterMs: 0, thinkMs: 1, commitMs: 0 } as const;
+  const step: Step = {
+    ...PLAINLY,
+    ...always,
+    isStubborn: true,
+    id: `${process.id}.0`,
+    resource,
+    waitMs: 2 * ttlMs,
+    writes: 40,
+    holdMs,
+  };
   return { ...process, startMs: 0, steps: [step, ...process.steps.slice(1)] };
 }
 
-function recipeOf(chance: Chance, frame: Frame & { readonly names: readonly string[] }): FaultPlan[] {
+/** Somebody who asks again and again and never waits. */
+function eager(process: ProcessPlan, resource: string, ttlMs: number): ProcessPlan {
+  const always = { ...PLAINLY, kind: 'try', writes: 1, thinkMs: 1, holdMs: 0, commitMs: 0, waitMs: 0 } as const;
+  const steps = Array.from({ length: 12 }, (_, index): Step => {
+    return { ...always, id: `${process.id}.${index}`, resource, afterMs: ttlMs / 20 };
+  });
+  return { ...process, startMs: 0, steps };
+}
+
+type Struck = Frame & { readonly kinds: readonly FaultKind[]; readonly names: readonly string[] };
+
+function inRow(chance: Chance, frame: Struck): FaultPlan[] {
   let atMs = chance.below(frame.ttlMs);
-  return chance.of(RECIPES).map((kind, index) => {
+  return frame.kinds.map((kind, index) => {
     const fault = faultOf(chance.branch(), `g${index}`, { ...frame, kinds: [kind] });
     const forMs = frame.ttlMs + chance.below(frame.ttlMs);
     const struck = { ...fault, atMs, forMs };

@@ -3,8 +3,8 @@ import { Chance } from '../../src/testing/fence/chance.ts';
 import { Recorder } from '../../src/testing/history/recorder.ts';
 import type { Actor, Event, World } from './world.ts';
 
-/** Where the wall clock of a run begins. */
-const START_US = Date.UTC(2026, 0, 15, 3, 0, 0) * 1000;
+/** Where the wall clock of a run begins, at the beginning of the world's time. */
+export const START_MS: number = Date.UTC(2026, 0, 15, 3, 0, 0);
 
 /** A stop of a process that waits for its place: so many more readings of a clock, or calls, away. */
 interface Stop {
@@ -38,7 +38,7 @@ export class SimProcess implements Actor, Clock {
     this.chance = new Chance(seed);
     this.#world = world;
     this.#rate = rate;
-    this.#wallUs = START_US + wallMs * 1000;
+    this.#wallUs = (START_MS + wallMs) * 1000;
     this.recorder = new Recorder({
       process: name,
       now: () => this.nowUs / 1000,

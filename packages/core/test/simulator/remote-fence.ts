@@ -4,6 +4,7 @@ import { MemoryFence, type MemoryTx } from '../../src/fence/memory.ts';
 import type { FenceRow } from '../../src/testing/history/history.ts';
 import type { Link } from './network.ts';
 import type { SimProcess } from './process.ts';
+import { settled, type Settled } from './settled.ts';
 import type { ServerClock } from './server.ts';
 import type { World } from './world.ts';
 
@@ -118,24 +119,23 @@ export class RemoteFence implements Fence<MemoryTx> {
     return this.#call(resource, async () => this.#host.version(resource));
   }
 
-  #call<T>(resource: string, run: () => Promise<T>): Promise<T> {
+  async #call<T>(resource: string, run: () => Promise<T>): Promise<T> {
     const process = this.#process;
     process.step();
-    return new Promise((resolve, reject) => {
+    const outcome = await new Promise<Settled<T>>((resolve) => {
       const timer = process.setTimer(FENCE_TIMEOUT_MS, () => {
-        reject(new FenceUnavailableError(resource, this.name, 'no answer in time'));
+        resolve({ error: new FenceUnavailableError(resource, this.name, 'no answer in time') });
       });
-      const answer = (settle: () => void): void =>
-        this.link.send('back', this.#world.nowUs, process, () => {
-          timer.clear();
-          settle();
-        });
       this.link.send('there', process.nowUs, undefined, () => {
-        run().then(
-          (value) => answer(() => resolve(value)),
-          (error: unknown) => answer(() => reject(error as Error)),
+        void settled(run()).then((answer) =>
+          this.link.send('back', this.#world.nowUs, process, () => {
+            timer.clear();
+            resolve(answer);
+          }),
         );
       });
     });
+    if ('error' in outcome) throw outcome.error as Error;
+    return outcome.value;
   }
 }

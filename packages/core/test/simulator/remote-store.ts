@@ -11,6 +11,7 @@ import type {
 import { mutate, type StoreMutant } from '../testing/store-mutant.ts';
 import type { Link } from './network.ts';
 import type { SimProcess } from './process.ts';
+import { settled, type Settled } from './settled.ts';
 import type { StoreServer } from './server.ts';
 import type { World } from './world.ts';
 
@@ -180,8 +181,6 @@ export class RemoteStore {
   }
 }
 
-type Settled<T> = { readonly value: T } | { readonly error: unknown };
-
 /** A call that has no answer yet. */
 class Waiting<Reply> {
   isOpen = true;
@@ -217,13 +216,5 @@ class Waiting<Reply> {
     this.#done(this as Waiting<unknown>);
     if ('error' in outcome) this.#reject(outcome.error as Error);
     else this.#resolve(outcome.value);
-  }
-}
-
-async function settled<T>(work: Promise<T>): Promise<Settled<T>> {
-  try {
-    return { value: await work };
-  } catch (error) {
-    return { error };
   }
 }

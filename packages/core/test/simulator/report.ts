@@ -66,8 +66,10 @@ function describeProcess({ id, startMs, driftPpm, wallMs, quarantine, steps }: P
     `process ${id} from ${startMs} ms, clocks ${driftPpm} ppm off${wall}${careful}`,
     ...steps.map((step) => {
       const { afterMs, kind, resource, waitMs, writes, thinkMs, holdMs, commitMs, isStubborn, isDelegated } = step;
+      const { giveUpMs, maxHoldMs } = step;
+      const limits = `${giveUpMs > 0 ? `, gives up after ${giveUpMs}` : ''}${maxHoldMs > 0 ? `, maxHold ${maxHoldMs}` : ''}`;
       const manner = [isStubborn ? ', stubborn' : '', isDelegated ? ', by the bare grant' : ''].join('');
-      return `  ${step.id} after ${afterMs} ms: ${kind} ${resource}, wait ${waitMs}, writes ${writes} (think ${thinkMs}, hold ${holdMs}, commit ${commitMs})${manner}`;
+      return `  ${step.id} after ${afterMs} ms: ${kind} ${resource}, wait ${waitMs}, writes ${writes} (think ${thinkMs}, hold ${holdMs}, commit ${commitMs})${manner}${limits}`;
     }),
   ];
 }

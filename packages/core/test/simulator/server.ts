@@ -1,14 +1,13 @@
 import type { Clock, Timer } from '../../src/clock.ts';
 import { MemoryLeaseStore } from '../../src/store/memory.ts';
+import { START_MS } from './process.ts';
 import type { World } from './world.ts';
-
-const START_US = Date.UTC(2026, 0, 15, 3, 0, 0) * 1000;
 
 /** The clock of a server. It is never stopped. */
 export class ServerClock implements Clock {
   readonly #world: World;
   readonly #rate: number;
-  #wallUs = START_US;
+  #wallUs = START_MS * 1000;
 
   constructor(world: World, rate: number) {
     this.#world = world;

@@ -61,6 +61,7 @@ export function describeHappening(event: Happening): string {
 }
 
 function describeLine(line: HistoryLine): string {
+  const { job, tickAt } = line;
   const { act, phase, resource, fencingToken, leaseId, from, nemesis, target, writeId, version, outcome, effect } =
     line;
   const token = fencingToken === undefined ? '' : `#${fencingToken}`;
@@ -70,6 +71,7 @@ function describeLine(line: HistoryLine): string {
     target && `on ${target}`,
     resource && `${resource}${token}`,
     leaseId,
+    job && `tick ${tickAt} of ${job}`,
     from && `from ${from}`,
     writeId,
     version === undefined ? undefined : `by version ${version}`,

@@ -25,11 +25,14 @@ export type Act =
   // What the manager says of a lease; always `ok`.
   | 'acquired'
   | 'extended'
+  | 'cancelled'
   | 'lost'
   | 'released'
   | 'handed-over'
   // Somebody wants a resource: from the question to a lease or a refusal.
   | 'want'
+  // The body of a tick begins; always `ok`.
+  | 'run'
   | 'diagnose'
   // A fault: `invoke` when it begins, `ok` when it is over.
   | 'nemesis'
@@ -79,6 +82,10 @@ export interface HistoryLine {
   readonly timeoutMs?: number | undefined;
   /** The store's or the manager's word: a verdict, the kind of an answer, a reason, the code of an error. */
   readonly outcome?: string | undefined;
+  /** Of `run`: the job, its tick (epoch ms), and how often one that did not end well may be run again. */
+  readonly job?: string | undefined;
+  readonly tickAt?: number | undefined;
+  readonly retries?: number | undefined;
   /** Of `adopt`: the leaseId that was handed over. */
   readonly from?: string | undefined;
   readonly writeId?: string | undefined;

@@ -22,7 +22,14 @@ export {
 } from './liveness.ts';
 export type { CheckOptions } from './options.ts';
 export { oneTrustingOwner, lossIsFinal, writeIsGated } from './owner.ts';
-export { ghostIsContained, lostIsNotExtended, leaseIdIsGrantedOnce, releaseIsOwn, tokensGrow } from './store.ts';
+export {
+  ghostIsContained,
+  lostIsNotExtended,
+  leaseIdIsGrantedOnce,
+  releaseIsOwn,
+  tickRunsOnce,
+  tokensGrow,
+} from './store.ts';
 export { checkCounts, runsWereExercised, faultsHadEffect } from './validity.ts';
 export { View } from './view.ts';
 export { Recorder, type About, type Recording, type RecorderOptions } from './recorder.ts';

@@ -166,9 +166,12 @@ export const noNeedlessLoss: Invariant = {
 
 const SHOWN_BEFORE_LOSS = 8;
 
-/** Somebody told the owner to end it. */
+/** The owner was told to end it: by whom is said once, and after a second cause it may not be extended any more. */
 function wasAskedFor(view: View, leaseId: string): boolean {
-  return [...view.callsTo('revoke'), ...view.callsTo('force')].some(({ invoke }) => invoke.leaseId === leaseId);
+  return (
+    view.linesOf(leaseId).some(({ act }) => act === 'cancelled') ||
+    [...view.callsTo('revoke'), ...view.callsTo('force')].some(({ invoke }) => invoke.leaseId === leaseId)
+  );
 }
 
 export const sleeperHearsOfLoss: Invariant = {

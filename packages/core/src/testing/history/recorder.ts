@@ -1,4 +1,5 @@
 import { LeaseholdError, StoreUnavailableError } from '../../errors.ts';
+import type { LeaseEvent } from '../../events.ts';
 import type { LeaseManager } from '../../lease/manager.ts';
 import { qualify } from '../../names.ts';
 import type { Act, HistoryLine, Phase } from './history.ts';
@@ -55,14 +56,12 @@ export class Recorder {
 
   /** Writes down what a manager says of its leases. Returns what ends that. */
   listen(manager: LeaseManager): () => void {
-    const say = (act: Act) => (event: { resource: string; leaseId: string; fencingToken: number }) =>
-      this.line(act, 'ok', {
-        resource: qualify(manager.namespace, event.resource),
-        leaseId: event.leaseId,
-        fencingToken: event.fencingToken,
-        outcome: 'error' in event ? (event.error as { readonly reason?: string }).reason : undefined,
-      });
-    const acts = ['acquired', 'extended', 'lost', 'released'] as const;
+    const say = (act: Act) => (event: LeaseEvent & { readonly reason?: string; readonly error?: object }) => {
+      const { resource, leaseId, fencingToken, reason, error = {} } = event;
+      const outcome = reason ?? ('reason' in error ? String(error.reason) : undefined);
+      this.line(act, 'ok', { resource: qualify(manager.namespace, resource), leaseId, fencingToken, outcome });
+    };
+    const acts = ['acquired', 'extended', 'cancelled', 'lost', 'released'] as const;
     const listeners = acts.map((act) => ({ act, listener: say(act) }));
     for (const { act, listener } of listeners) manager.on(act, listener);
     return () => {

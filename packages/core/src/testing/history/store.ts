@@ -60,6 +60,7 @@ export const lostIsNotExtended: Invariant = {
           (other) =>
             other.leaseId !== tenancy.leaseId &&
             other.fencingToken > tenancy.fencingToken &&
+            other.granted.end.atMs > tenancy.granted.end.atMs &&
             other.granted.end.atMs < invoke.atMs,
         );
       if (successor === undefined) return [];
@@ -180,6 +181,23 @@ function outOfOrder(tenancies: readonly Tenancy[]): readonly Breach[] {
   return breaches;
 }
 
+export const tickRunsOnce: Invariant = {
+  id: 'S16',
+  rule: 'the body of a tick begins once, and after that only as often as it may be tried again',
+  waived: (view) => waivedBy(view, 'data-loss'),
+  breaches(view) {
+    const runs = view.lines.filter(({ act }) => act === 'run');
+    return [...groupBy(runs, ({ resource, job, tickAt }) => `${resource} ${job} ${tickAt}`).values()].flatMap(
+      (same) => {
+        const most = 1 + Math.max(...same.map(({ retries = 0 }) => retries));
+        if (same.length <= most) return [];
+        const why = `tick ${same[0]?.tickAt} of ${same[0]?.job} was run ${same.length} times, ${most} at most`;
+        return [{ why, events: same }];
+      },
+    );
+  },
+};
+
 function waivedBy(view: View, ...kinds: readonly string[]): string | null {
   const [struck] = view.struck(...kinds);
   return struck === undefined ? null : `${struck.begin.nemesis} struck`;
@@ -191,4 +209,5 @@ export const storeInvariants: readonly Invariant[] = [
   leaseIdIsGrantedOnce,
   ghostIsContained,
   tokensGrow,
+  tickRunsOnce,
 ];

@@ -297,6 +297,13 @@ export const seededHistories: readonly SeededHistory[] = [
     shows: ['L1 and L2 were both trusted for 290.000 ms'],
   },
   {
+    does: 'a tick that two processes run',
+    foundBy: 'S16',
+    good: () => ticks(1),
+    bad: () => ticks(0),
+    shows: ['tick 60000 of nightly was run 2 times, 1 at most'],
+  },
+  {
     does: 'a store from which nobody gets a lease again',
     foundBy: 'L1',
     good: () => healed().acquire(3600, 'b', 'L2', 200).release(3700, 'b', 'L2'),
@@ -347,6 +354,13 @@ export const seededHistories: readonly SeededHistory[] = [
     shows: ['revoke had not settled after 9100.000 ms, 750 ms at most'],
   },
 ];
+
+function ticks(retries: number): Script {
+  const about = { resource: 'r', job: 'nightly', tickAt: 60_000, retries };
+  return goodRun()
+    .line(50, 'a', 'run', 'ok', { ...about, leaseId: 'L1', fencingToken: 100 })
+    .line(650, 'b', 'run', 'ok', { ...about, leaseId: 'L2', fencingToken: 200 });
+}
 
 function scopeRun(outcome: 'extended' | 'released'): Script {
   const script = new Script()
