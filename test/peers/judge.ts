@@ -14,14 +14,16 @@ export interface Finding {
   readonly measured: Readonly<Record<string, number | string | boolean | null>>;
 }
 
+type Named = Pick<Owner, 'name'>;
+
 /** Writes of `former` that were accepted after the first one of `next`. */
-export function lateWrites(accepted: readonly Entry[], former: Owner, next: Owner): readonly Entry[] {
+export function lateWrites(accepted: readonly Entry[], former: Named, next: Named): readonly Entry[] {
   const from = accepted.findIndex(({ owner }) => owner === next.name);
   return from < 0 ? [] : accepted.slice(from).filter(({ owner }) => owner === former.name);
 }
 
 /** From the first write of `next` to the last accepted one of `former`. */
-export function overlapMs(accepted: readonly Entry[], former: Owner, next: Owner): number {
+export function overlapMs(accepted: readonly Entry[], former: Named, next: Named): number {
   const last = lateWrites(accepted, former, next).at(-1);
   const first = accepted.find(({ owner }) => owner === next.name);
   return last === undefined || first === undefined ? 0 : last.atMs - first.atMs;

@@ -91,7 +91,8 @@ One redis-server, for all. redlock is made for several; that changes who grants 
 
 ## What each was given
 
-Its own documented way to extend, to tell of a loss and to stop, in the setting that is best here. Leases of ${its.leaseMs / 1000} s are short so that this ends today.
+Its own documented way to extend, to tell of a loss and to stop, in the setting that is best here. Leases of ${its.leaseMs / 1000} s are short so that a run
+takes minutes.
 
 ${rows.map(({ peer }) => `- **${peer.name}**: ${peer.configuration}.`).join('\n')}
 
@@ -99,12 +100,12 @@ ${rows.map(({ peer }) => `- **${peer.name}**: ${peer.configuration}.`).join('\n'
 
 - No lock keeps out a write that is already on its way, nor one of a process that stood still between its check and its write. Only the
   resource can. That is the row of Leasehold without a fence: it tells of a loss in time, and still lets late writes in.
-- These libraries do not claim fencing tokens, and most of them say that a lock is no guarantee. A ❌ is a failure that a user of theirs has to
-  expect and handle, not a broken promise.
+- None of the other libraries claims to have fencing tokens. A ❌ is a failure that a user of theirs has to expect and handle, not a broken
+  promise.
 - A ❌ in column 4 with “alone” is no danger by itself: the store goes by its own clock and the lock is still extended.
 - What these six do not show: throughput, quorums of several servers, waiting in turn, other stores. A library that fails here can be the
   right one where a doubled run costs nothing.
-- Each number is one measurement on one machine. The verdicts are what repeats.
+- Each number is one measurement on one machine; docs/comparison.json has them all. The verdicts are what repeats.
 `;
 }
 

@@ -14,7 +14,10 @@ export const killed: Proof = {
     await stage.begin(a, b);
     const underWay = stage.ledgerProxy.nextRequest(ACCEPTED);
     stage.ledgerProxy.hold('up');
-    await underWay;
+    const early = a.over.then(() => {
+      throw new Error('the owner stopped before it was killed');
+    });
+    await Promise.race([underWay, early]);
     const killedMs = Date.now();
     await a.child.kill9();
     const nextMs = await stage.takeOver(b);
