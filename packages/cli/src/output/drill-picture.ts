@@ -32,7 +32,8 @@ const ROOM = 0.03;
 export function drillPicture({ lines, fences, endMs }: History): Picture {
   const sorted = [...lines].sort((a, b) => a.atMs - b.atMs || a.seq - b.seq);
   const faults = faultsOf(sorted, endMs);
-  const ownerships = ownershipsOf(sorted, endMs);
+  const lostMs = faults.find(({ name }) => name === 'data-loss')?.untilMs ?? endMs;
+  const ownerships = ownershipsOf(sorted, lostMs, endMs);
   const writes = fences
     .filter(({ act }) => act === 'write')
     .map(({ atMs, accepted, writeId }) => {
@@ -60,7 +61,8 @@ export function drillPicture({ lines, fences, endMs }: History): Picture {
   return { fromMs: firstMs - room, toMs: lastMs + room, zeroMs, ...parts, words: wordsOf(parts, zeroMs) };
 }
 
-function ownershipsOf(lines: readonly HistoryLine[], endMs: number): readonly Ownership[] {
+/** `lostMs`: when the store lost what it knew. */
+function ownershipsOf(lines: readonly HistoryLine[], lostMs: number, endMs: number): readonly Ownership[] {
   const granted = lines.filter(({ act, phase }) => act === 'acquire' && phase === 'ok');
   return granted.map((grant) => {
     const { process, leaseId, fencingToken = 0, atMs: fromMs } = grant;
@@ -77,7 +79,7 @@ function ownershipsOf(lines: readonly HistoryLine[], endMs: number): readonly Ow
       token: fencingToken,
       fromMs,
       believedMs: Math.min(over?.atMs ?? endMs, died?.atMs ?? endMs),
-      heldMs: Math.min(expiresMs, next?.atMs ?? endMs, released?.atMs ?? endMs),
+      heldMs: Math.min(fromMs < lostMs ? lostMs : endMs, expiresMs, next?.atMs ?? endMs, released?.atMs ?? endMs),
     };
   });
 }

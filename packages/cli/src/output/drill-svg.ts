@@ -7,7 +7,7 @@ import { rounded, svgLine, svgText, xml } from './svg.ts';
 const WIDTH = 1000;
 const LEFT = 110;
 const RIGHT = 20;
-const HEAD = 46;
+const HEAD = 60;
 const LANE = 62;
 const LETTER = 6.6;
 
@@ -81,11 +81,17 @@ function laneParts(picture: Picture, lane: Lane, y: number, place: Place, id: st
       .filter(({ process }) => process === lane)
       .flatMap(({ atMs, word }) => [
         svgLine(place(atMs), y + 8, place(atMs), y + LANE - 8, '#000'),
-        svgText(Math.min(place(atMs) + 4, WIDTH - word.length * LETTER - 4), y + LANE - 2, word),
+        svgText(beside(place(atMs), word), y + LANE - 5, word),
       ]),
     ...picture.aborts.filter(({ process }) => process === lane).map(({ atMs }) => mark('aborted', place(atMs), y + 10)),
     ...(lane === 'fence' ? picture.writes.map(({ atMs, kind }) => mark(kind, place(atMs), writeY(kind, middle))) : []),
   ];
+}
+
+/** Where a word begins that stands at a line: behind it, or before it where there is no room. */
+function beside(x: number, word: string): number {
+  const width = word.length * LETTER + 5;
+  return x + width > WIDTH - RIGHT ? x - width : x + 4;
 }
 
 /** Those of each on a height of its own, so that neither hides the other. */
