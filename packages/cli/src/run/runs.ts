@@ -101,7 +101,8 @@ export class Runs {
       const err = readable(thrown);
       failed = true;
       error = err;
-      this.#told.add(err);
+      // What was not even begun, as for a thread that was being started, is put back by who took it.
+      if (!signal.aborted || LeaseholdError.of(err)?.code !== 'NOT_STARTED') this.#told.add(err);
       throw err;
     } finally {
       stopWatching();

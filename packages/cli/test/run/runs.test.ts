@@ -1,4 +1,4 @@
-import { MemoryLeaseStore, type Lease } from '@leasehold/core';
+import { MemoryLeaseStore, NotStartedError, type Lease } from '@leasehold/core';
 import { FaultyStore } from '@leasehold/core/testing';
 import { expect, test, vi } from 'vitest';
 
@@ -163,4 +163,22 @@ test('a lease that is lost in mid-run aborts the run, and is told and counted', 
   expect(body).toContain('leasehold_runs_total{job="poll",outcome="lost"} 1');
   expect(body).not.toMatch(/^leasehold_held\{/m);
   await running.close();
+});
+
+test.each([
+  { when: 'told to end before its thread was there', aborted: true, isTold: false },
+  { when: 'of itself', aborted: false, isTold: true },
+])('a run that was not begun, $when, is one that who took it puts back: $aborted', async ({ aborted, isTold }) => {
+  const runs = new Runs(recordingLog().log, new Metrics());
+  const lease = { resource: 'r', fencingToken: 3, isHeld: () => true, assertHeld() {} } as unknown as Lease;
+  const stop = new AbortController();
+  const error = new NotStartedError('r', 'it was told to end first');
+  const handler = (): Promise<never> => {
+    if (aborted) stop.abort();
+    return Promise.reject(error);
+  };
+  const { signal } = stop;
+  const running = runs.perform({ handler, job, run, lease, signal, fences: {}, patienceMs: 1000 });
+  await expect(running).rejects.toBe(error);
+  expect(runs.hasTold(error)).toBe(isTold);
 });

@@ -1,4 +1,4 @@
-import { StaleTokenError } from '@leasehold/core';
+import { LeaseholdError, NotStartedError, StaleTokenError } from '@leasehold/core';
 import type { Logger } from 'pino';
 
 import type { JobContext } from '../context.ts';
@@ -17,6 +17,8 @@ export class HandlerPlace {
   readonly #peer: Peer;
   #isOver = false;
   readonly #opened = new Deferred<void>();
+  /** Whether the run that goes on was sent. */
+  #hasBegun = false;
   #heard: ((message: FromHandler) => void) | undefined;
   #onEnded: ((ending: Ending) => void) | undefined;
 
@@ -49,22 +51,24 @@ export class HandlerPlace {
 
   /**
    * Settles as the handler does. Once the signal has aborted the handler has 2 s; then the place is terminated, and when nothing of it runs
-   * any more this rejects with the signal's reason.
+   * any more this rejects with the signal's reason. Where the place is still being opened this rejects at once, with `NotStartedError` if the
+   * lease is held, and the place is kept: nothing of the run was begun.
    */
   async run(context: JobContext, window: LeaseWindow): Promise<unknown> {
     const { signal, log } = context;
     let timer: NodeJS.Timeout | undefined;
     const abort = (): void => {
+      if (!this.#hasBegun) return;
       this.#peer.send({ type: 'abort', reason: plainOf(signal.reason) });
       timer = setTimeout(() => {
         log.error({}, `handler ignores its signal; its ${this.#peer.kind} is terminated`);
         void this.terminate();
       }, TERMINATE_AFTER_MS);
     };
+    this.#hasBegun = false;
     this.#peer.keep(true);
     try {
-      if (signal.aborted) abort();
-      else signal.addEventListener('abort', abort);
+      signal.addEventListener('abort', abort);
       return await this.#outcome(context, window);
     } finally {
       clearTimeout(timer);
@@ -76,12 +80,12 @@ export class HandlerPlace {
   }
 
   /** Not before it is open: from then on it hears in time how long its lease lasts, and that it is to end. */
-  #begin({ lease, job, run, signal }: JobContext, window: LeaseWindow): void {
-    signal.throwIfAborted();
+  #begin({ lease, job, run }: JobContext, window: LeaseWindow): void {
     const { resource, grant, ttlMs } = lease;
     window.publish(lease.remainingMs());
     const source = this.#peer.sharesMemory ? window.buffer : window.until;
     this.#peer.send({ type: 'run', job, run, lease: { resource, grant, ttlMs, window: source } });
+    this.#hasBegun = true;
   }
 
   #outcome(context: JobContext, window: LeaseWindow): Promise<unknown> {
@@ -110,7 +114,23 @@ export class HandlerPlace {
       this.#onEnded = ({ fault, how }) => {
         reject(fault ?? (signal.aborted ? (signal.reason as Error) : new Error(how)));
       };
-      this.#opened.promise.then(() => this.#begin(context, window)).catch(reject);
+      const endEarly = (): void => {
+        const reason = signal.reason as Error;
+        const isHeld = LeaseholdError.of(reason)?.code === 'RUN_CANCELLED';
+        reject(isHeld ? new NotStartedError(lease.resource, 'it was told to end first', reason) : reason);
+      };
+      if (signal.aborted) return endEarly();
+      signal.addEventListener('abort', endEarly, { once: true });
+      void this.#opened.promise.then(() => {
+        if (signal.aborted) return;
+        signal.removeEventListener('abort', endEarly);
+        try {
+          this.#begin(context, window);
+        } catch (error) {
+          // Of data that cannot be sent.
+          reject(error as Error);
+        }
+      });
     });
   }
 }
