@@ -51,6 +51,11 @@ export async function simulate(plan: Plan, bug: Bug = NO_BUG): Promise<Run> {
     if (last !== undefined) begin(last.plan, last.at + 1);
   }
 
+  // Whoever fails in the background fails the run.
+  const unhandled = (error: unknown): void => {
+    world.problems.push(`nobody handles ${String(error)}\n${(error as Partial<Error> | undefined)?.stack ?? ''}`);
+  };
+  process.on('unhandledRejection', unhandled);
   const { random } = Math;
   const repair = bug.engine?.();
   // What the engine draws must come from the seed.
@@ -72,13 +77,14 @@ export async function simulate(plan: Plan, bug: Bug = NO_BUG): Promise<Run> {
     for (const fault of plan.faults) world.at((startMs + fault.atMs) * 1000, undefined, () => faults.strike(fault));
     const lastMs = startMs + plan.calmMs;
     const isOver = (): boolean =>
-      world.nowMs > lastMs && actors.every(({ isDone }) => isDone) && isQuiet(plan, actors, lives);
+      world.nowMs > lastMs && plan.processes.every(({ id }) => lives.has(id)) && actors.every(({ isDone }) => isDone);
     await world.run((lastMs + 60 * plan.ttlMs) * 1000, isOver);
     for (const { isDone, process } of actors) {
       if (!isDone) world.problems.push(`${process.name} had not come to its end by ${world.nowMs} ms`);
     }
   } finally {
     Math.random = random;
+    process.off('unhandledRejection', unhandled);
     repair?.();
   }
   const history: History = { lines: world.lines, fences: world.fences, grants: world.grants, endMs: world.nowMs };
@@ -90,11 +96,6 @@ export async function simulate(plan: Plan, bug: Bug = NO_BUG): Promise<Run> {
     validity: false,
   });
   return { plan, history, verdict, problems: world.problems, events: world.events };
-}
-
-/** Everybody who is to live again does. */
-function isQuiet(plan: Plan, actors: readonly Actor[], lives: ReadonlyMap<string, number>): boolean {
-  return plan.processes.every(({ id }) => lives.has(id)) && actors.every((actor) => actor.at >= 0);
 }
 
 export function simulateSeed(seed: number, bug?: Bug): Promise<Run> {
