@@ -51,6 +51,57 @@ async function listen(channel: string) {
   };
 }
 
+describe('a figure that is none', () => {
+  const bad = ['nan', '-nan', 'inf', '1e300', '-5', '9'.repeat(40), 'x'];
+
+  test('makes the record foreign: no lease is told stale, released, extended or taken by it, and it is left alone', async () => {
+    for (const field of ['fencing_token', 'ttl_ms', 'expires_us']) {
+      await Promise.all(
+        bad.map(async (value) => {
+          const held = acquireOf(`${field}-${value}`);
+          const granted = await store.acquire(held, call);
+          if (granted.kind !== 'granted') throw new Error(granted.kind);
+          const { resource, leaseId: id } = held;
+          await raw.hset(key(resource), field, value);
+          const planted = await record(resource);
+          const foreign = { code: 'FOREIGN_KEY' };
+          await expect(store.read(resource, call), `${resource}: read`).rejects.toMatchObject(foreign);
+          await expect(store.acquire(acquireOf(resource), call), `${resource}: acquire`).rejects.toMatchObject(foreign);
+          await expect(store.release(releaseOf(held), call), `${resource}: release`).rejects.toMatchObject(foreign);
+          const force = { resource, leaseId: id, fencingToken: granted.fencingToken, extensions: 0 };
+          const forced = store.forceRelease({ ...force, elapsedMs: 0, floor: 0, operator: 'me', reason: 'x' }, call);
+          await expect(forced, `${resource}: force`).rejects.toMatchObject(foreign);
+          if (field !== 'fencing_token') {
+            const [extended] = await store.extend([{ resource, leaseId: id, ttlMs: 30_000 }], call);
+            expect(extended, `${resource}: extend`).toMatchObject({ verdict: 'foreign' });
+          }
+          expect(await store.evidence(resource, null, call), resource).toMatchObject({
+            shape: { known: true, value: { kind: 'foreign' } },
+          });
+          expect(await record(resource)).toEqual(planted);
+        }),
+      );
+    }
+  });
+
+  test('of the times and the count is not told to people as one, and harms no other lease that is extended with it', async () => {
+    for (const field of ['acquired_us', 'extended_us', 'extensions']) {
+      const held = acquireOf(`people-${field}`);
+      await store.acquire(held, call);
+      await raw.hset(key(held.resource), field, 'nan');
+      await expect(store.read(held.resource, call), field).rejects.toMatchObject({ code: 'FOREIGN_KEY' });
+      expect(await store.evidence(held.resource, null, call)).toMatchObject({ shape: { value: { kind: 'foreign' } } });
+    }
+    const counted = acquireOf('counted');
+    const beside = acquireOf('beside');
+    await Promise.all([store.acquire(counted, call), store.acquire(beside, call)]);
+    await raw.hset(key('counted'), 'extensions', 'many');
+    const items = [counted, beside].map(({ resource, leaseId: id }) => ({ resource, leaseId: id, ttlMs: 30_000 }));
+    const verdicts = await store.extend(items, call);
+    expect(verdicts.map(({ verdict }) => verdict)).toEqual(['foreign', 'extended']);
+  });
+});
+
 describe('the record', () => {
   test('of a held lease: whole numbers, no TTL, no other key', async () => {
     const acquisition = acquireOf('reports');

@@ -1,5 +1,6 @@
 import type { ExtendItem, ExtendVerdict, StoreCall } from '../../store/store.ts';
 import { keyOf, MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
+import { isFigure } from './lua.ts';
 import { isLossReason } from './reply.ts';
 
 /**
@@ -32,7 +33,10 @@ local function verdict(rec, id, ttl_ms, json)
     if owner == '' and lease_id == '' or call('EXISTS', rec) == 0 then return ' lost missing' end
     return ' foreign'
   end
-  if not (owner and lease_id and ttl and expires) then return ' foreign' end
+  local count = tonumber(r[6] or '0')
+  if not (owner and lease_id and ${isFigure('ttl')} and ${isFigure('expires')} and ${isFigure('count')}) then
+    return ' foreign'
+  end
   if lease_id ~= id then return ' lost superseded' end
   if owner == '' then
     local how = call('HGET', rec, 'prev_reason')
@@ -53,11 +57,11 @@ local function verdict(rec, id, ttl_ms, json)
   local done
   if till < expires then
     -- A shorter ttl than the one the expiry came from: neither goes down, it has been promised.
-    done = pcall('HSET', rec, 'extended_us', at, 'extensions', (r[6] or 0) + 1)
+    done = pcall('HSET', rec, 'extended_us', at, 'extensions', count + 1)
   elseif r[3] == ttl_ms then
-    done = pcall('HSET', rec, 'expires_us', texts[ttl_ms], 'extended_us', at, 'extensions', (r[6] or 0) + 1)
+    done = pcall('HSET', rec, 'expires_us', texts[ttl_ms], 'extended_us', at, 'extensions', count + 1)
   else
-    done = pcall('HSET', rec, 'expires_us', texts[ttl_ms], 'extended_us', at, 'extensions', (r[6] or 0) + 1,
+    done = pcall('HSET', rec, 'expires_us', texts[ttl_ms], 'extended_us', at, 'extensions', count + 1,
       'ttl_ms', ttl_ms)
   end
   if type(done) == 'table' then return ' unknown' end

@@ -14,6 +14,13 @@
 /** Seven days. How long a free resource is remembered, in milliseconds. */
 export const RETENTION_MS: string = `'${7 * 24 * 60 * 60 * 1000}'`;
 
+/**
+ * Lua that says whether this number, or nil, can be a figure of a record. `tonumber` takes `nan`, `inf` and negative numbers,
+ * and a comparison with nan decides nothing: a lease that ends at nan would run for ever, and have run out long ago.
+ */
+export const isFigure = (number: string): string =>
+  `${number} and ${number} >= 0 and ${number} <= ${Number.MAX_SAFE_INTEGER}`;
+
 /** How many events a resource's log keeps, as Lua that reads the history mode from this argument. */
 export const keptEvents = (mode: string): string => `${mode} == 'all' and '64' or '16'`;
 
@@ -33,10 +40,10 @@ end
 local owner, lease_id, token, ttl, expires, present, stored = r[1], r[2], 0, 0, 0, r[3], true
 if present then
   token = tonumber(present)
-  if not (token and owner and lease_id and r[4] and r[5]) then return id .. ' foreign 0 1 hash' end
+  if not (${isFigure('token')} and owner and lease_id and r[4] and r[5]) then return id .. ' foreign 0 1 hash' end
   if owner ~= '' then
     ttl, expires = tonumber(r[4]), tonumber(r[5])
-    if not (ttl and expires) then return id .. ' foreign 0 1 hash' end
+    if not (${isFigure('ttl')} and ${isFigure('expires')}) then return id .. ' foreign 0 1 hash' end
   end
 elseif not (owner == '' and lease_id == '') then
   if redis.call('EXISTS', rec) == 1 then return id .. ' foreign 0 1 hash' end

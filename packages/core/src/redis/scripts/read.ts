@@ -1,4 +1,5 @@
 import type { LeaseRecord } from '../../store/store.ts';
+import { figureOf } from '../figure.ts';
 import { queueKey, waitersKey } from '../keys.ts';
 import { keyOf, MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
 import { foreignKey } from './reply.ts';
@@ -67,7 +68,13 @@ export function readReply(reply: unknown, args: ScriptArgs, resource: string): L
   const field = (name: (typeof FIELDS)[number]): string => values[FIELDS.indexOf(name)] ?? '';
   const owner = field('owner');
   const leaseId = field('lease_id');
-  const expiresUs = Number(field('expires_us'));
+  /** Empty is 0: a free record has some figures no more. */
+  const figure = (name: (typeof FIELDS)[number]): number => {
+    const value = figureOf(field(name));
+    if (value === undefined) throw foreignKey(resource, keyOf(args, 1), 'hash');
+    return value;
+  };
+  const expiresUs = figure('expires_us');
   const nowUs = Number(now);
   const ended = field('prev_reason');
   return {
@@ -75,20 +82,20 @@ export function readReply(reply: unknown, args: ScriptArgs, resource: string): L
     owner,
     ownerJson: owner === '' ? '' : field('owner_json'),
     leaseId,
-    fencingToken: Number(field('fencing_token')),
-    ttlMs: Number(field('ttl_ms')),
-    acquiredUs: Number(field('acquired_us')),
-    extendedUs: Number(field('extended_us')),
+    fencingToken: figure('fencing_token'),
+    ttlMs: figure('ttl_ms'),
+    acquiredUs: figure('acquired_us'),
+    extendedUs: figure('extended_us'),
     expiresUs,
-    extensions: Number(field('extensions')),
+    extensions: figure('extensions'),
     revoked: leaseId !== '' && field('revoked') === leaseId,
     previous:
       ended === ''
         ? null
         : {
             owner: field('prev_owner'),
-            fencingToken: Number(field('prev_token')),
-            endUs: Number(field('prev_end')),
+            fencingToken: figure('prev_token'),
+            endUs: figure('prev_end'),
             reason: ended,
           },
     waiting: Number(waiting),
