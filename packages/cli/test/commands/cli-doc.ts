@@ -65,7 +65,8 @@ lease is extended meanwhile. It cannot be suspended with Ctrl-Z, because a proce
 
 The last line, and a machine that is paused, are why a command that writes needs a fence: \`LEASEHOLD_RESOURCE\` (the
 qualified name, as fences know it), \`LEASEHOLD_FENCING_TOKEN\` and \`LEASEHOLD_LEASE_ID\` are its grant, see
-[fences](fences.md). A process that the command leaves running is no longer under the lease when the command has ended.
+[fences](fences.md). A process that the command leaves running is no longer under the lease when the command has ended;
+one that has left its process group (\`setsid\`, a daemon) gets no signal either when the lease is lost.
 `;
 
 const DRILL = `
