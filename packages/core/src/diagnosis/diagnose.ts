@@ -122,7 +122,7 @@ export async function look(
     owner,
     fences: asked,
     observation,
-    evidence: evidenceOf({ info, store: evidence, owner, fences: asked, observation, nowMs }),
+    evidence: evidenceOf({ info, trouble, store: evidence, owner, fences: asked, observation, nowMs }),
     servers: evidence?.servers ?? [],
     byHand: byHandOf(evidence?.key ?? '', info, owner),
   };

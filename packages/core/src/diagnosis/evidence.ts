@@ -25,6 +25,8 @@ export interface EvidenceItem {
 
 export interface Gathered {
   readonly info: LeaseInfo | null;
+  /** Why the record could not be read; empty if it was. */
+  readonly trouble: string;
   readonly store: StoreEvidence | undefined;
   readonly owner: OwnerFinding;
   readonly fences: readonly FenceFact[];
@@ -55,7 +57,7 @@ export function evidenceOf(gathered: Gathered): readonly EvidenceItem[] {
   return rows.flatMap(([id, name, told]) => (told === undefined ? [] : [{ id, name, ...told }]));
 }
 
-function record({ info, store }: Gathered): Told {
+function record({ info, store, trouble }: Gathered): Told {
   const source = 'the record, read in one step';
   const shape = store?.shape.known === true ? store.shape.value : undefined;
   if (shape?.kind === 'foreign') {
@@ -65,6 +67,14 @@ function record({ info, store }: Gathered): Told {
       source,
       meaning: lock.sentence,
       caveat: lock.ownerString,
+    };
+  }
+  if (info === null && trouble !== '') {
+    return {
+      value: 'not known',
+      source,
+      meaning: `it could not be read: ${plain(trouble)}`,
+      caveat: 'that is not "free"',
     };
   }
   if (info === null) {

@@ -31,8 +31,9 @@ export function planOf(diagnosis: Diagnosis, settings: ForceReleaseSettings): Re
   const { missing } = isUnfenced ? allowed.forceReleaseUnfenced : allowed.forceRelease;
   const token = lease?.fencingToken ?? 0;
   const verbatim = `${resource}#${token}`;
+  // Words are of use only where somebody holds it.
   const unaccepted =
-    isUnfenced && acceptDoubleExecution !== verbatim
+    lease !== null && lease.state !== 'free' && isUnfenced && acceptDoubleExecution !== verbatim
       ? [
           `no enforcing fence was named that knows this resource; without one two owners may act: name it, or accept that with acceptDoubleExecution '${verbatim}'`,
         ]

@@ -142,13 +142,15 @@ function permissionOf(missing: readonly string[]): Permission {
   return { allowed: missing.length === 0, missing };
 }
 
-/** What stands between these facts and a release by force. */
+/** What stands between these facts and a release by force. What compares with nothing (NaN, of a store of one's own) stands. */
 function missingOf(facts: Facts, found: Found, isFenced: boolean): readonly string[] {
   const { record, owner, fences, observation, marginMs, shape, storeTrouble } = facts;
   const missing: string[] = [];
   if (storeTrouble !== '') missing.push(`the store cannot be relied on: ${storeTrouble}`);
   if (found.code === 'split-brain') missing.push('two servers say that they are the master');
   if (shape === 'foreign') missing.push('what lies there is not a lease of Leasehold');
+  // Nothing was read: whether anybody holds it is not known.
+  if (record === null && missing.length > 0) return missing;
   if (record === null || record.state === 'free') return [...missing, 'nobody holds it: there is nothing to release'];
   if (found.code === 'clock-regressed') missing.push("the store's clock has gone back: its times cannot be compared");
   const { remainingMs, elapsedMs } = timesOf(record);
@@ -157,11 +159,11 @@ function missingOf(facts: Facts, found: Found, isFenced: boolean): readonly stri
   }
   if (remainingMs > 0) {
     missing.push(`the lease runs for ${seconds(remainingMs)} more by the store's clock`);
-  } else if (elapsedMs < marginMs) {
+  } else if (!(elapsedMs >= marginMs)) {
     missing.push(`the lease has run out ${seconds(elapsedMs)} ago; a margin of ${seconds(marginMs)} is needed`);
   }
   if (observation.state === 'changed') missing.push('the record changed while it was watched');
-  else if (unwatchedMs(observation) > 0) {
+  else if (!(unwatchedMs(observation) <= 0)) {
     missing.push(
       `this process must see the record unchanged for ${seconds(observation.neededMs)} by its own clock; ${seconds(unwatchedMs(observation))} are missing`,
     );
@@ -357,7 +359,7 @@ function findOwned(facts: Facts, record: LeaseRecord): Found {
     });
   }
   const needed = Math.max(marginMs - elapsedMs, unwatchedMs(observation));
-  if (needed > 0) {
+  if (!(needed <= 0)) {
     return found('expired', 'wait', `${past}. Whoever asks gets it; nothing has to be released.`, {
       acquire: true,
       waitFor: { what: 'the margin, and to see the record unchanged', ms: needed },

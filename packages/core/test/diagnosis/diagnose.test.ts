@@ -87,6 +87,11 @@ test('a store that does not answer is unknown and forbids everything, from the b
     expect(found?.verdict.allowed.forceRelease.allowed).toBe(false);
     expect(found?.verdict.sentence).toContain('not "free"');
   }
+  // What was not read is not told as "none", nor as held by nobody.
+  expect(early.evidence[0]).toMatchObject({ id: 'E1', value: 'not known' });
+  for (const { missing } of [early.verdict.allowed.forceRelease, early.verdict.allowed.forceReleaseUnfenced]) {
+    expect(missing).toEqual([expect.stringContaining('the store cannot be relied on')]);
+  }
 });
 
 test('a lease that was taken by another at the end of the watch is not judged by what was seen of the one before', async () => {

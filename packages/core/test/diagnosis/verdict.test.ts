@@ -133,6 +133,21 @@ test('to ask its owner to end is allowed of any lease that runs, but through a s
   expect(revoke({ storeTrouble: 'it is loading' })).toBe(false);
 });
 
+test('a figure that compares with nothing lets nobody release: nobody has seen that a margin or a ttl is over', () => {
+  const past = { record: record(PAST_MS), observation: WATCHED, owner: owner('gone') };
+  expect(judge(facts(past)).allowed.forceRelease.allowed).toBe(true);
+  const unwatched: Facts['observation'] = { state: 'none', forMs: 0, neededMs: NaN };
+  for (const broken of [
+    { ...past, observation: unwatched },
+    { ...past, marginMs: NaN },
+    { ...past, record: { ...past.record, expiresUs: NaN } },
+  ]) {
+    const { code, allowed } = judge(facts(broken));
+    expect(code).toBe('expired');
+    expect([allowed.forceRelease.allowed, allowed.forceReleaseUnfenced.allowed]).toEqual([false, false]);
+  }
+});
+
 test('a fence that knows nobody of the resource vouches for nothing; beside one that does it is no obstacle', () => {
   const past = { record: record(PAST_MS), observation: WATCHED, owner: owner('gone') };
   const stranger = { ...FENCE, name: 'mail', highest: null };
