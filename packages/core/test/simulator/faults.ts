@@ -44,6 +44,8 @@ export class Faults {
         return target && this.#pause(target, fault);
       case 'sleep':
         return target && this.#sleep(target, fault);
+      case 'freeze':
+        return target && this.#freeze(target, fault);
       case 'kill':
         return target && this.#kill(target, fault);
       case 'wall-step': {
@@ -109,6 +111,12 @@ export class Faults {
     const fromUs = process.nowUs;
     process.sleep(forMs * 1000);
     this.#spanFrom(fromUs, 'pause', process.name, forMs);
+  }
+
+  #freeze({ process }: Actor, { forMs }: FaultPlan): void {
+    const fromUs = process.nowUs;
+    process.freeze(forMs * 1000);
+    this.#spanFrom(fromUs, 'frozen-clocks', process.name, forMs);
   }
 
   #kill(target: Actor, { forMs }: FaultPlan): void {

@@ -39,6 +39,7 @@ export interface ProcessPlan {
 export type FaultKind =
   | 'pause'
   | 'sleep'
+  | 'freeze'
   | 'kill'
   | 'wall-step'
   | 'partition'
@@ -98,7 +99,7 @@ const PLAIN: readonly FaultKind[] = [
   'fence-noise',
   'store-stall',
 ];
-const GRAVE: readonly FaultKind[] = ['data-loss', 'restart', 'store-clock', 'unsafe-force', 'force'];
+const GRAVE: readonly FaultKind[] = ['freeze', 'data-loss', 'restart', 'store-clock', 'unsafe-force', 'force'];
 
 /** What is known to be hard for a process that works in such a way: faults that strike it one after the other. */
 const RECIPES: readonly { readonly way: typeof busy; readonly kinds: readonly FaultKind[] }[] = [

@@ -29,6 +29,8 @@ export class SimProcess implements Actor, Clock {
   #wallUs: number;
   /** The machine slept for so long: neither the monotonic clock nor timers know. */
   #sleptUs = 0;
+  /** All its clocks stood still for so long, as those of a virtual machine that is paused. */
+  #frozenUs = 0;
   #readings = 0;
   #stops: Stop[] = [];
 
@@ -74,6 +76,12 @@ export class SimProcess implements Actor, Clock {
     this.busyUntilUs = this.nowUs + forUs;
   }
 
+  /** Like `sleep`, but no clock of the machine tells of it. */
+  freeze(forUs: number): void {
+    this.#frozenUs += forUs;
+    this.busyUntilUs = this.nowUs + forUs;
+  }
+
   stepWall(ms: number): void {
     this.#wallUs += ms * 1000;
   }
@@ -98,7 +106,7 @@ export class SimProcess implements Actor, Clock {
 
   uptimeMs(): number {
     this.step();
-    return Math.floor((this.nowUs * this.#rate + 5_000_000) / 10_000) * 10;
+    return Math.floor(((this.nowUs - this.#frozenUs) * this.#rate + 5_000_000) / 10_000) * 10;
   }
 
   setTimer(delayMs: number, fire: () => void): Timer {
@@ -121,11 +129,11 @@ export class SimProcess implements Actor, Clock {
   }
 
   #monotonicUs(): number {
-    return (this.nowUs - this.#sleptUs) * this.#rate;
+    return (this.nowUs - this.#sleptUs - this.#frozenUs) * this.#rate;
   }
 
   #wallNowUs(): number {
-    return this.#wallUs + this.nowUs * this.#rate;
+    return this.#wallUs + (this.nowUs - this.#frozenUs) * this.#rate;
   }
 }
 

@@ -43,12 +43,14 @@ export type Act =
 export type Phase = 'invoke' | 'ok' | 'fail' | 'info';
 
 /**
- * The faults that the rules know; others may have any name. `pause`: the target did nothing in the meantime. `data-loss`: of
+ * The faults that the rules know; others may have any name. `pause`: the target did nothing in the meantime.
+ * `frozen-clocks`: nor did any of its clocks go on, as in a virtual machine that is paused. `data-loss`: of
  * the store, all or a part. `store-clock`: it was stepped; `store-clock-back` says that it was, or may have been, behind an
  * instant that it had shown. `duplication`: requests to the store came more than once, and at any time. `unsafe-force`: a release by force without a seal, or of an owner that lives.
  */
 export type KnownNemesis =
   | 'pause'
+  | 'frozen-clocks'
   | 'kill'
   | 'data-loss'
   | 'store-clock'

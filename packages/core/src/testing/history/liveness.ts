@@ -14,7 +14,7 @@ function takeoverMs(view: View): number {
 /** Of a process, how long it could do nothing between two instants. */
 function pausedMs(view: View, process: string, fromMs: number, untilMs: number): number {
   return view
-    .struck('pause')
+    .struck('pause', 'frozen-clocks')
     .filter(({ begin }) => begin.target === process)
     .reduce((sum, pause) => sum + Math.max(0, Math.min(untilMs, pause.untilMs) - Math.max(fromMs, pause.fromMs)), 0);
 }

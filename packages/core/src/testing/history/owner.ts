@@ -18,6 +18,8 @@ function trustedUntilMs(view: View, { confirmations }: Tenancy, atMs: number): n
 export const writeIsGated: Invariant = {
   id: 'S6',
   rule: 'a write begins only while its lease may be trusted, counted from before the request that confirmed it',
+  waived: (view) =>
+    view.struck('frozen-clocks').length === 0 ? null : 'the clocks of an owner stood still; the fence decides',
   breaches: (view) =>
     view.callsTo('write').flatMap(({ invoke }) => {
       const { leaseId = '', atMs: sentMs, checkedMs: atMs = sentMs, delegated } = invoke;
@@ -72,7 +74,7 @@ export const oneTrustingOwner: Invariant = {
   id: 'S15',
   rule: 'no two owners trust their leases of one resource at the same time',
   waived(view) {
-    const [struck] = view.struck('store-clock', 'store-clock-back', 'data-loss', 'unsafe-force');
+    const [struck] = view.struck('frozen-clocks', 'store-clock', 'store-clock-back', 'data-loss', 'unsafe-force');
     return struck === undefined ? null : `${struck.begin.nemesis} lets two owners believe; the fence decides`;
   },
   breaches: (view) => overlaps(view),

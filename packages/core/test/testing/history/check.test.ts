@@ -68,6 +68,16 @@ describe('what a fault makes impossible is waived, and said so', () => {
     expect(counts.overlaps).toBe(1);
   });
 
+  test('an owner may write late after its clocks have stood still, for nothing in its process can tell', () => {
+    const late = (): Script =>
+      new Script().acquire(0, 'a', 'L1', 100).write(1500, 'a', 'L1', 100, 'w1').lost(1600, 'a', 'L1');
+    const settings = { validity: false };
+    const stopped = late().nemesis(50, 1000, 'pause', { target: 'a' });
+    expect(checkHistory(stopped.history, settings).findings.map(({ invariant }) => invariant)).toEqual(['S6', 'L6']);
+    const frozen = late().nemesis(50, 1000, 'frozen-clocks', { target: 'a' });
+    expect(checkHistory(frozen.history, settings).findings).toEqual([]);
+  });
+
   test('a pause waives nothing', () => {
     const { findings } = checkHistory(twoOwners().nemesis(700, 800, 'pause', { target: 'a' }).history, {
       validity: false,
