@@ -5,36 +5,31 @@ import type { JobContext } from '../../src/run/context.ts';
 import { HandlerPlace } from '../../src/run/isolated/handler-place.ts';
 import { LeaseWindow } from '../../src/run/isolated/lease-window.ts';
 import type { FromHandler, ToHandler } from '../../src/run/isolated/messages.ts';
+import type { Peer } from '../../src/run/isolated/peer.ts';
 import { recordingLog } from './support/log.ts';
 
-const peer = vi.hoisted(() => ({
-  sent: [] as ToHandler[],
-  terminations: 0,
-  tell: (_message: FromHandler): void => {},
-}));
+/** A thread that says what the test says. */
+class ToldPeer implements Peer {
+  readonly kind = 'thread';
+  readonly sharesMemory = true;
+  readonly ended = new Promise<never>(() => {});
+  readonly sent: string[] = [];
+  terminations = 0;
+  tell: (message: FromHandler) => void = () => {};
 
-// A thread that says what the test says.
-vi.mock('../../src/run/isolated/thread-peer.ts', () => ({
-  ThreadPeer: class {
-    readonly kind = 'thread';
-    readonly sharesMemory = true;
-    readonly ended = new Promise(() => {});
-    onOver(): void {}
-    send(message: ToHandler): void {
-      peer.sent.push(message);
-    }
-    listen(heard: (message: FromHandler) => void): void {
-      peer.tell = heard;
-    }
-    keep(): void {}
-    terminate(): Promise<void> {
-      peer.terminations++;
-      return Promise.resolve();
-    }
-  },
-}));
-
-const DATA = { job: 'job', file: '/jobs.js', exported: 'default', fences: [], logLevel: 'info' };
+  onOver(): void {}
+  send({ type }: ToHandler): void {
+    this.sent.push(type);
+  }
+  listen(heard: (message: FromHandler) => void): void {
+    this.tell = heard;
+  }
+  keep(): void {}
+  terminate(): Promise<void> {
+    this.terminations++;
+    return Promise.resolve();
+  }
+}
 
 function contextOf(lease: Lease, signal: AbortSignal): JobContext {
   const job = { name: 'job', id: null, data: undefined };
@@ -45,7 +40,8 @@ function contextOf(lease: Lease, signal: AbortSignal): JobContext {
 test('a run that is told to end while its thread is being started was not begun, ends at once, and leaves the thread to the next', async () => {
   await using manager = new LeaseManager({ store: new MemoryLeaseStore() });
   await using lease = await manager.acquire('job');
-  const place = new HandlerPlace('thread', DATA);
+  const peer = new ToldPeer();
+  const place = new HandlerPlace(peer);
   const stop = new AbortController();
   const early = place.run(contextOf(lease, stop.signal), new LeaseWindow());
   stop.abort(new RunCancelledError('job', 'shutdown'));
@@ -56,7 +52,7 @@ test('a run that is told to end while its thread is being started was not begun,
 
   const next = place.run(contextOf(lease, new AbortController().signal), new LeaseWindow());
   peer.tell({ type: 'opened' });
-  await vi.waitFor(() => expect(peer.sent.map(({ type }) => type)).toEqual(['run']));
+  await vi.waitFor(() => expect(peer.sent).toEqual(['run']));
   peer.tell({ type: 'done', value: 7 });
   expect(await next).toBe(7);
   expect(place.isUsable).toBe(true);
@@ -66,8 +62,8 @@ test('a run that is told to end while its thread is being started was not begun,
 test('a run that was begun is told to end, and what its lease was lost for comes out of one that was not', async () => {
   await using manager = new LeaseManager({ store: new MemoryLeaseStore() });
   await using lease = await manager.acquire('job');
-  peer.sent.length = 0;
-  const place = new HandlerPlace('thread', DATA);
+  const peer = new ToldPeer();
+  const place = new HandlerPlace(peer);
   const stop = new AbortController();
   const early = place.run(contextOf(lease, stop.signal), new LeaseWindow());
   const lost = new Error('lost');
@@ -77,9 +73,9 @@ test('a run that was begun is told to end, and what its lease was lost for comes
   const other = new AbortController();
   const begun = place.run(contextOf(lease, other.signal), new LeaseWindow());
   peer.tell({ type: 'opened' });
-  await vi.waitFor(() => expect(peer.sent.map(({ type }) => type)).toEqual(['run']));
+  await vi.waitFor(() => expect(peer.sent).toEqual(['run']));
   other.abort(new RunCancelledError('job', 'shutdown'));
-  expect(peer.sent.map(({ type }) => type)).toEqual(['run', 'abort']);
+  expect(peer.sent).toEqual(['run', 'abort']);
   peer.tell({
     type: 'failed',
     error: { name: 'Error', message: '', stack: undefined, code: 'RUN_CANCELLED', reason: 'shutdown' },

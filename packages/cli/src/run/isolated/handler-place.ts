@@ -4,10 +4,8 @@ import type { Logger } from 'pino';
 import type { JobContext } from '../context.ts';
 import { Deferred } from '../deferred.ts';
 import type { LeaseWindow } from './lease-window.ts';
-import { errorOf, plainOf, type FromHandler, type HandlerData } from './messages.ts';
+import { errorOf, plainOf, type FromHandler } from './messages.ts';
 import type { Ending, Peer } from './peer.ts';
-import { ProcessPeer } from './process-peer.ts';
-import { ThreadPeer } from './thread-peer.ts';
 
 /** How long a handler may take to end once it was aborted. Less than a shutdown waits. */
 const TERMINATE_AFTER_MS = 2000;
@@ -22,8 +20,8 @@ export class HandlerPlace {
   #heard: ((message: FromHandler) => void) | undefined;
   #onEnded: ((ending: Ending) => void) | undefined;
 
-  constructor(kind: Peer['kind'], data: HandlerData) {
-    this.#peer = kind === 'thread' ? new ThreadPeer(data) : new ProcessPeer(data);
+  constructor(peer: Peer) {
+    this.#peer = peer;
     // Told by the run that it ends; an idle one is not taken any more.
     this.#peer.onOver(() => (this.#isOver = true));
     this.#peer.listen((message) => {

@@ -5,6 +5,8 @@ import { HandlerPlace } from './handler-place.ts';
 import { LeaseWindow } from './lease-window.ts';
 import type { HandlerData } from './messages.ts';
 import type { Peer } from './peer.ts';
+import { ProcessPeer } from './process-peer.ts';
+import { ThreadPeer } from './thread-peer.ts';
 
 /**
  * A handler in threads or processes of its own, one for each run that goes on; those that are free are kept for the next. Whatever it does, the
@@ -53,10 +55,14 @@ export class IsolatedHandler {
     }
   }
 
+  #start(): Peer {
+    return this.#kind === 'thread' ? new ThreadPeer(this.#data) : new ProcessPeer(this.#data);
+  }
+
   #take(): HandlerPlace {
     for (;;) {
       const place = this.#free.pop();
-      if (place === undefined) return new HandlerPlace(this.#kind, this.#data);
+      if (place === undefined) return new HandlerPlace(this.#start());
       if (place.isUsable) return place;
     }
   }
