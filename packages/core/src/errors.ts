@@ -369,9 +369,9 @@ export class ForeignKeyError extends LeaseholdError {
   readonly key: string;
 
   constructor(resource: string, key: string, detail: string) {
-    super('FOREIGN_KEY', `${key} ${detail}; choose another prefix or resource name, or remove what is there`, {
-      resource,
-    });
+    const whose = `find out whose it is first (leasehold diagnose ${resource})`;
+    const rest = 'do not remove it while its owner may live, which lets both run, as another prefix or name does';
+    super('FOREIGN_KEY', `${key} ${detail}; ${whose}, and ${rest}`, { resource });
     this.key = key;
   }
 }

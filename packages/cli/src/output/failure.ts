@@ -31,6 +31,7 @@ const EXIT_OF_CODE: Readonly<Record<string, number>> = {
   TICK_REFUSED: EXIT.busy,
   LEASE_LOST: EXIT.lost,
   UNSAFE_RELEASE: EXIT.no,
+  FOREIGN_KEY: EXIT.no,
 };
 
 /** Message, cause, next command. Never rejects. */

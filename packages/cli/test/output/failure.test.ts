@@ -21,7 +21,7 @@ describe('the exit code', () => {
   test.each([
     ['unexpected', 1, new Error('x')],
     ['unexpected, also of what is no error', 1, 'x'],
-    ['of a key that is not ours', 1, new ForeignKeyError('r', 'k', 'is a list')],
+    ['of a key that is not ours', 3, new ForeignKeyError('r', 'k', 'is a list')],
     ['of a wrong option', 2, new ConfigError('ttl', 'is wrong')],
     ['of a config', 2, new ConfigFileError([problem])],
     ['of a no', 3, new CliError(EXIT.no, 'still held')],
@@ -50,6 +50,12 @@ describe('the exit code', () => {
 describe('an error', () => {
   const cause = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' });
   const unreachable = new StoreUnavailableError('redis could not be reached', { mayHaveRun: false, cause });
+
+  test('of a key that is not ours sends to diagnose, and tells nobody to remove it', async () => {
+    const [line = ''] = (await describeFailure(new ForeignKeyError('orders', 'shop:{orders}', 'is a list'))).lines;
+    expect(line).toContain('find out whose it is first (leasehold diagnose orders)');
+    expect(line).toContain('do not remove it while its owner may live');
+  });
 
   test('says what happened, why, what that means, and what to type next', async () => {
     expect((await describeFailure(unreachable, { address: 'redis://h:1/0' })).lines).toEqual([

@@ -45,7 +45,7 @@ export function evidenceOf(gathered: Gathered): readonly EvidenceItem[] {
     ['E3', 'watched', watched(gathered)],
     ['E4', 'owner', identity(gathered)],
     ['E5', 'process', process(gathered)],
-    ['E6', 'connections', connections(store)],
+    ['E6', 'connections', connections(gathered)],
     ['E7', 'server', server && serverState(server)],
     ['E8', 'masters', masters(store)],
     ['E9', 'eviction', server && eviction(server)],
@@ -162,9 +162,12 @@ function process({ info, owner }: Gathered): Told | undefined {
   return { value: owner.state, source: owner.probe, meaning: owner.detail, caveat: owner.caveat };
 }
 
-function connections(store: StoreEvidence | undefined): Told | undefined {
+function connections({ info, trouble, store }: Gathered): Told | undefined {
   if (store === undefined) return undefined;
   const source = 'CLIENT LIST';
+  if (trouble === '' && (info === null || info.state === 'free')) {
+    return { value: 'not asked', source, meaning: 'there is no owner in the record', caveat: '' };
+  }
   if (!store.connections.known) return missing(store.connections, source);
   const all = store.connections.value;
   return {
@@ -254,14 +257,21 @@ function durability({ persistence, minReplicas }: ServerEvidence): Told {
 }
 
 function fences({ fences, info }: Gathered): Told | undefined {
-  if (fences.length === 0) return undefined;
+  if (fences.length === 0) {
+    return {
+      value: 'none was named',
+      source: 'the caller',
+      meaning: 'nothing is known that would refuse a late write',
+      caveat: 'a fence that was not named (--config has them) may be there all the same',
+    };
+  }
   const token = info?.fencingToken ?? 0;
-  const each = fences.map(({ name, enforcing, highest }) => {
+  const each = fences.map(({ name, enforcing, highest, sealed }) => {
     const kind = enforcing ? 'enforcing' : 'not enforcing';
     if (highest === undefined) return `${name}: ${kind}, no answer`;
     if (highest === null) return `${name}: ${kind}, has never admitted anybody here`;
     const relation = highest === token ? '= this lease' : highest > token ? 'beyond this lease' : 'below this lease';
-    return `${name}: ${kind}, at ${highest} ${relation}`;
+    return `${name}: ${kind}, ${sealed ? 'sealed ' : ''}at ${highest} ${relation}`;
   });
   return {
     value: each.join(' · '),
