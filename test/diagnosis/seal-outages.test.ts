@@ -59,6 +59,17 @@ test('a fence that is cut off as it is sealed: nothing is released, whether the 
     });
   }
 
+  // Either may be sealed: who had it done is to be found.
+  for (const [resource, fence] of [
+    ['seal', 'redis'],
+    ['reply', 'postgres'],
+  ] as const) {
+    const [noted] = await here.operator.history(resource);
+    expect(noted).toMatchObject({ event: 'sealed' });
+    expect(noted?.detail).toContain(`: drill (memory, perhaps ${fence}; not released; `);
+    expect(here.told.find((event) => event.resource === resource)?.evidence).toContain(`perhaps sealed: ${fence}`);
+  }
+
   redisProxy.pass();
   postgresProxy.pass();
   const again = await Promise.all([

@@ -20,6 +20,12 @@ interface ForceReleaseFlags {
   readonly yes?: boolean;
 }
 
+interface ReleaseFailure {
+  readonly code?: string;
+  readonly message: string;
+  readonly mayHaveRun?: boolean;
+}
+
 export function addForceRelease(program: Command, session: Session): Command {
   return program
     .command('force-release')
@@ -78,9 +84,18 @@ async function release(
       return true;
     },
   };
+  let sealed: readonly string[] = [];
+  leases.on('forceReleased', (event) => (sealed = event.sealed));
   const result = await forceRelease(leases, resource, options).catch((error: unknown) => {
     // Ended by hand once fences were sealed: that is how it ended, and what was sealed is in the message.
-    const { code, message } = error as { readonly code?: string; readonly message: string };
+    const { code, message, mayHaveRun } = error as ReleaseFailure;
+    if (mayHaveRun === true) {
+      const look = `leasehold log ${quoteWord(resource)}`;
+      output.warn(
+        `It may have been released: the reply was lost. Once the store answers, ${look} has FORCED if it was.`,
+      );
+    }
+    if (code !== 'UNSAFE_RELEASE' && sealed.length > 0) output.warn(`Sealed, and it stays so: ${sealed.join(', ')}.`);
     throw end.signal.aborted && code === 'UNSAFE_RELEASE' ? new CliError(session.exit, message) : error;
   });
   report(output, result, flags.watch);
@@ -101,8 +116,10 @@ function planLines(plan: ReleasePlan, target: string): readonly string[] {
 }
 
 function report(output: Output, result: ForceReleaseResult, watched: string): void {
-  const { outcome, sealed, evidence, reason, plan, aftermath } = result;
+  const { outcome, sealed, evidence, isLogged, reason, plan, aftermath } = result;
   const { resource, leaseId, fencingToken, owner, isUnfenced } = plan;
+  if (!isLogged)
+    output.warn('not seen in the log of the resource: the store does not answer, or something else lies there');
   if (output.isJson) {
     return output.json('force-release', {
       resource,
@@ -114,6 +131,7 @@ function report(output: Output, result: ForceReleaseResult, watched: string): vo
       sealed,
       isUnfenced,
       evidence,
+      isLogged,
       aftermath,
     });
   }
@@ -130,10 +148,17 @@ function report(output: Output, result: ForceReleaseResult, watched: string): vo
   }
 }
 
-function aftermathLines({ successor, refusedBy, notRefusedBy }: Aftermath, watched: string): readonly string[] {
+function aftermathLines(
+  { successor, refusedBy, notRefusedBy, storeAnswered }: Aftermath,
+  watched: string,
+): readonly string[] {
   const lines: string[] = [];
   if (refusedBy.length > 0) lines.push(`The old token was tried again, and refused by ${refusedBy.join(', ')}.`);
-  if (notRefusedBy.length > 0) lines.push(`The old token was NOT refused by ${notRefusedBy.join(', ')}: look there.`);
+  if (notRefusedBy.length > 0)
+    lines.push(
+      `The old token was NOT refused by ${notRefusedBy.join(', ')}, which admitted it or did not answer: look there.`,
+    );
+  if (!storeAnswered) return [...lines, 'Whether anybody has acquired it is not known: the store does not answer.'];
   if (successor === null) return [...lines, `Nobody has acquired it yet; it was watched for ${watched} at most.`];
   const { owner, fencingToken, afterMs } = successor;
   return [

@@ -87,7 +87,8 @@ async function seal(
       const options = { fences: [fence], fencingToken: token, reason, operator: operatorLine() };
       const { failure, isLogged } = await sealFences(leases, resource, options);
       if (failure !== null) throw failure.error;
-      if (!isLogged) output.warn('not kept in the log of the resource: the store does not answer');
+      if (!isLogged)
+        output.warn('not kept in the log of the resource: the store does not answer, or something else lies there');
     });
   }
   // Whoever was admitted meanwhile stands above the seal.

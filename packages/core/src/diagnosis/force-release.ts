@@ -1,5 +1,5 @@
 import type { Duration } from '../duration.ts';
-import { LeaseholdError, UnsafeReleaseError, type LossReason } from '../errors.ts';
+import { LeaseholdError, StoreUnavailableError, UnsafeReleaseError, type LossReason } from '../errors.ts';
 import type { Ground } from '../lease/ground.ts';
 import type { LeaseManager } from '../lease/manager.ts';
 import { qualify } from '../names.ts';
@@ -11,7 +11,7 @@ import { marginOf } from './observe.ts';
 import { parseForceReleaseOptions, type ForceReleaseSettings } from './options.ts';
 import { tryOldGrant } from './old-grant.ts';
 import { planOf, sealTokenOf, type ReleasePlan } from './plan.ts';
-import { sealAll } from './seal.ts';
+import { sealAll, sealedLine, type SealFailure } from './seal.ts';
 import { summaryOf } from './summary.ts';
 import { watchSuccessor, type Aftermath } from './successor.ts';
 
@@ -55,6 +55,11 @@ export interface ForceReleaseResult {
   readonly sealed: readonly string[];
   /** On what it was decided, in one line, as the log and the event have it. */
   readonly evidence: string;
+  /**
+   * The log of the resource was seen to have the release. False if the store did not answer then, or something else lies where
+   * the log is: the release is done all the same. True if nothing was released.
+   */
+  readonly isLogged: boolean;
   /** Why it had changed. */
   readonly reason: LossReason | 'extended' | 'running' | null;
   /** Null unless it was released and `watchSuccessor` was asked for. */
@@ -105,6 +110,9 @@ class Attempt {
   evidence = '';
   #sealToken = 0;
   #floor = 0;
+  #failure: SealFailure | null = null;
+  #mayBeReleased = false;
+  #isLogged = true;
   readonly #ground: Ground;
   readonly #resource: string;
   readonly #settings: ForceReleaseSettings & { readonly operator: string };
@@ -166,9 +174,10 @@ class Attempt {
 
   /** What was sealed stays so, whatever else came of it: the log is to say who did it. The store may be what failed. */
   async noteSeals(): Promise<void> {
-    if (this.sealed.length === 0) return;
+    if (this.sealed.length === 0 && this.#failure?.mayBeSealed !== true) return;
     const { operator, reason } = this.#settings;
-    const why = `${reason} (${this.sealed.join(', ')}; not released; ${this.evidence})`;
+    const released = this.#mayBeReleased ? 'perhaps released' : 'not released';
+    const why = `${reason} (${sealedLine(this.sealed, this.#failure)}; ${released}; ${this.evidence})`;
     const request = { resource: this.#resource, fencingToken: this.#sealToken, operator, reason: why };
     await this.#ground.store.noteSeal(request, this.#ground.call).catch(() => {});
   }
@@ -188,7 +197,9 @@ class Attempt {
     const qualified = qualify(store.namespace, this.#resource);
     const { sealed, failure } = await sealAll(clock, enforcing, qualified, sealToken, signal);
     this.sealed = sealed;
+    this.#failure = failure;
     this.#sealToken = sealToken;
+    if (failure?.mayBeSealed === true) this.evidence += `; perhaps sealed: ${failure.fence}`;
     if (failure !== null && signal?.aborted !== true) {
       const why = `fence ${failure.fence} could not be sealed, or did not say so: ${messageOf(failure.error)}`;
       throw new UnsafeReleaseError(this.#resource, [why], { sealed, cause: failure.error });
@@ -201,7 +212,7 @@ class Attempt {
     const grant = { resource: qualified, leaseId, fencingToken: this.fencingToken };
     const { refusedBy, notRefusedBy } = await tryOldGrant(clock, enforcing, grant);
     if (notRefusedBy.length > 0) {
-      const why = `the old token was tried, and not refused by ${notRefusedBy.join(', ')}, although sealed at ${sealToken}`;
+      const why = `the old token was tried, and not refused by ${notRefusedBy.join(', ')}, which admitted it or did not answer, although sealed at ${sealToken}`;
       throw new UnsafeReleaseError(this.#resource, [why], { sealed });
     }
     this.#refuseIfAborted();
@@ -221,7 +232,7 @@ class Attempt {
     const { store, call } = this.#ground;
     const { operator, reason } = this.#settings;
     const { lease } = diagnosis;
-    const request = {
+    const request: ForceReleaseRequest = {
       resource: this.#resource,
       leaseId,
       fencingToken,
@@ -231,20 +242,26 @@ class Attempt {
       operator,
       reason: `${reason} (${isUnfenced ? 'unfenced: two owners may act; ' : ''}${this.evidence})`,
     };
-    try {
-      return await store.forceRelease(request, call);
-    } catch (error) {
+    const reply = await store.forceRelease(request, call).catch(async (error: unknown) => {
       // The answer may be lost, and the release done: asked again, the store knows how this lease ended.
       if (!LeaseholdError.is(error, 'STORE_UNAVAILABLE')) throw error;
-      const reply = await store.forceRelease(request, call).catch(() => undefined);
-      if (reply === undefined) throw error;
-      const isOurs = reply.kind === 'lost' && reply.reason === 'force-released' && (await this.#isLogged(request));
-      return isOurs ? { kind: 'released' } : reply;
+      this.#mayBeReleased = error instanceof StoreUnavailableError && error.mayHaveRun;
+      const again = await store.forceRelease(request, call).catch(() => undefined);
+      if (again === undefined) throw error;
+      this.#mayBeReleased = false;
+      return again;
+    });
+    if (reply.kind === 'released') {
+      // It is done, and to be kept: but a full or foreign log is no reason for the store not to release.
+      this.#isLogged = await this.#hasLogged(request);
+      return reply;
     }
+    const isOurs = reply.kind === 'lost' && reply.reason === 'force-released' && (await this.#hasLogged(request));
+    return isOurs ? { kind: 'released' } : reply;
   }
 
   /** Whether the log has this very release, and not that of another operator. */
-  async #isLogged({ fencingToken, operator, reason }: ForceReleaseRequest): Promise<boolean> {
+  async #hasLogged({ fencingToken, operator, reason }: ForceReleaseRequest): Promise<boolean> {
     const { store, call } = this.#ground;
     const events = await store.history(this.#resource, 16, call).catch(() => []);
     const detail = `${operator}: ${reason}`;
@@ -259,7 +276,7 @@ class Attempt {
     reason: ForceReleaseResult['reason'],
   ): ForceReleaseResult {
     const { sealed, evidence } = this;
-    return { outcome, plan, sealed, evidence, reason, aftermath: null };
+    return { outcome, plan, sealed, evidence, isLogged: this.#isLogged, reason, aftermath: null };
   }
 
   #step(step: ReleaseStep): void {

@@ -7,6 +7,7 @@ export type { CheckedLease } from './checks/timing.ts';
 export type { EvidenceItem } from './evidence.ts';
 export { forceRelease, type ForceReleaseOptions, type ForceReleaseResult, type ReleaseStep } from './force-release.ts';
 export type { SealOptions } from './options.ts';
+export type { MasterFact } from './masters.ts';
 export { readNtp, type NtpOptions, type NtpState } from './ntp.ts';
 export type { ReleasePlan } from './plan.ts';
 export type { OwnerFinding, OwnerProbe, OwnerState } from './probe.ts';
@@ -21,6 +22,6 @@ export {
   type ToolOptions,
 } from './probes/index.ts';
 export { adviseTiming, type TimingAdvice, type TimingAdviceRequest } from '../lease/timing-advice.ts';
-export { seal, type SealResult } from './seal.ts';
+export { seal, type SealFailure, type SealResult } from './seal.ts';
 export type { Aftermath } from './successor.ts';
 export type { FenceFact, Observation, Permission, Severity, Verdict, VerdictCode } from './verdict.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import { FenceUnavailableError } from '../errors.ts';
+import { FenceUnavailableError, LeaseholdError } from '../errors.ts';
 import type { Fence } from '../fence/fence.ts';
 import type { LeaseManager } from '../lease/manager.ts';
 import { TIMED_OUT, within } from '../lease/within.ts';
@@ -12,9 +12,16 @@ export interface SealResult {
   /** Those that were sealed. */
   readonly sealed: readonly string[];
   /** The fence that could not be, and why; those after it were not asked. Null if all were. */
-  readonly failure: { readonly fence: string; readonly error: unknown } | null;
-  /** The log of the resource has it. A store that does not answer is no reason not to seal. */
+  readonly failure: SealFailure | null;
+  /** The log of the resource has it. A store that does not answer, or somebody else's key there, is no reason not to seal. False if nothing was sealed. */
   readonly isLogged: boolean;
+}
+
+export interface SealFailure {
+  readonly fence: string;
+  readonly error: unknown;
+  /** It was asked, and has not said that it is not: its answer may be what was lost. */
+  readonly mayBeSealed: boolean;
 }
 
 const SEAL_TIMEOUT_MS = 10_000;
@@ -40,13 +47,19 @@ export async function seal(manager: LeaseManager, resource: string, options: Sea
   const { sealed, failure } = await sealAll(clock, fences, qualified, sealToken);
   const failed = failure?.fence ?? null;
   ground.sealed({ resource, fencingToken: sealToken, operator, reason, fences: sealed, failed });
-  const what = [...sealed, ...(failed === null ? [] : [`perhaps ${failed}`])].join(', ');
-  const noted = { resource, fencingToken: sealToken, operator, reason: `${reason} (${what})` };
+  if (sealed.length === 0 && failure?.mayBeSealed === false) return { sealToken, sealed, failure, isLogged: false };
+  const noted = { resource, fencingToken: sealToken, operator, reason: `${reason} (${sealedLine(sealed, failure)})` };
   const isLogged = await store.noteSeal(noted, call).then(
     () => true,
     () => false,
   );
   return { sealToken, sealed, failure, isLogged };
+}
+
+/** `ledger, perhaps mail`, for the log. */
+export function sealedLine(sealed: readonly string[], failure: SealFailure | null): string {
+  const others = failure === null ? [] : [`${failure.mayBeSealed ? 'perhaps' : 'not'} ${failure.fence}`];
+  return [...sealed, ...others].join(', ');
 }
 
 /**
@@ -62,15 +75,24 @@ export async function sealAll(
 ): Promise<Pick<SealResult, 'sealed' | 'failure'>> {
   const sealed: string[] = [];
   for (const fence of fences) {
-    if (signal?.aborted === true) return { sealed, failure: { fence: fence.name, error: signal.reason } };
+    if (signal?.aborted === true)
+      return { sealed, failure: { fence: fence.name, error: signal.reason, mayBeSealed: false } };
     try {
       await answer(clock, fence, qualified, fence.seal(qualified, sealToken));
     } catch (error) {
-      return { sealed, failure: { fence: fence.name, error } };
+      return { sealed, failure: { fence: fence.name, error, mayBeSealed: !isCertain(error) } };
     }
     sealed.push(fence.name);
   }
   return { sealed, failure: null };
+}
+
+/** The fence has said that nothing was written. */
+function isCertain(error: unknown): boolean {
+  return (
+    LeaseholdError.is(error, 'TOKEN_OUT_OF_RANGE') ||
+    (error instanceof FenceUnavailableError && error.outcome === 'not-written')
+  );
 }
 
 async function answer<T>(clock: Clock, fence: Fence, qualified: string, asked: Promise<T>): Promise<T> {

@@ -13,6 +13,8 @@ export interface Aftermath extends Refusals {
     readonly fencingToken: number;
     readonly afterMs: number;
   } | null;
+  /** The store was asked for the next owner and answered, the last time. False: somebody may have acquired it, unseen. */
+  readonly storeAnswered: boolean;
 }
 
 const POLL_MS = 100;
@@ -36,16 +38,17 @@ export async function watchSuccessor(
   const fromMs = clock.monotonicMs();
   const fencesSay = await tryOldGrant(clock, fences, grant);
   for (;;) {
-    const record = await store.read(resource, call).catch(() => null);
+    const record = await store.read(resource, call).catch(() => undefined);
+    const storeAnswered = record !== undefined;
     const afterMs = clock.monotonicMs() - fromMs;
-    if (record !== null && record.fencingToken > releasedToken) {
+    if (record && record.fencingToken > releasedToken) {
       // It may have let go again by now: then the record tells who it was.
       const owner = record.owner === '' ? (record.previous?.owner ?? '') : record.owner;
       const { leaseId, fencingToken } = record;
-      return { ...fencesSay, successor: { owner, leaseId, fencingToken, afterMs } };
+      return { ...fencesSay, successor: { owner, leaseId, fencingToken, afterMs }, storeAnswered };
     }
     const leftMs = forMs - afterMs;
-    if (leftMs <= 0 || signal?.aborted === true) return { ...fencesSay, successor: null };
+    if (leftMs <= 0 || signal?.aborted === true) return { ...fencesSay, successor: null, storeAnswered };
     const pause = within(clock, new Promise<never>(() => {}), Math.min(POLL_MS, leftMs));
     await untilAborted(pause, signal).catch(() => {});
   }
