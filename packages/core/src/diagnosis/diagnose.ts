@@ -12,7 +12,7 @@ import { messageOf } from '../thrown.ts';
 import { byHandOf, type ByHand } from './by-hand.ts';
 import { evidenceOf, type EvidenceItem } from './evidence.ts';
 import { isChanged, marginOf, observe } from './observe.ts';
-import { mastersOf } from './masters.ts';
+import { masterFacts, mastersOf, type MasterFact } from './masters.ts';
 import { parseDiagnoseOptions } from './options.ts';
 import type { OwnerFinding, OwnerProbe } from './probe.ts';
 import { docker, kubernetes, probeOwner, sameHost, systemd } from './probes/index.ts';
@@ -130,6 +130,7 @@ export async function look(
 
 const NOBODY: OwnerFinding = {
   state: 'unverifiable',
+    masters: masterFacts(evidence?.servers ?? []),
   probe: 'none',
   detail: 'nobody owns it',
   caveat: '',

@@ -7,7 +7,7 @@ import type { Reading } from '../store/reading.ts';
 import { recogniseForeign } from './foreign.ts';
 import type { OwnerFinding } from './probe.ts';
 import { factsOf } from './probes/facts.ts';
-import { isOfCluster, untold } from './masters.ts';
+import { isOfCluster, masterFacts, untold } from './masters.ts';
 import { plain } from './probes/words.ts';
 import type { FenceFact, Observation } from './verdict.ts';
 
@@ -205,8 +205,11 @@ function masters(store: StoreEvidence | undefined): Told | undefined {
   if (store === undefined || store.servers.length < 2) return undefined;
   const roles = store.servers.map(({ endpoint, role }) => `${endpoint} ${shown(role)}`);
   const isCluster = store.servers.some(isOfCluster);
+  const promoted = masterFacts(store.servers)
+    .filter(({ promotedFrom }) => promotedFrom !== null)
+    .map(({ endpoint, promotedFrom }) => `; ${endpoint} was a replica of ${promotedFrom}, and promoted`);
   return {
-    value: roles.join(', '),
+    value: `${roles.join(', ')}${promoted.join('')}`,
     source: 'every endpoint that is known',
     meaning: isCluster
       ? 'the primaries of a Cluster have different slots; two with one history are a split brain'

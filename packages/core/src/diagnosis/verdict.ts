@@ -218,7 +218,9 @@ function findAbsent(facts: Facts): Found {
     : 'what was lost to run out: an owner may trust it for so long at most';
   // What a start has lost was granted before it. When it was thrown away or flushed nobody knows: perhaps just now.
   const sinceStart = { what, ms: Math.max(0, trustedMs - ageMs) };
-  const sinceNow = { what, ms: quarantined ? sinceStart.ms : trustedMs };
+  const sinceNow = quarantined
+    ? sinceStart
+    : { what: `${what}; it counts from the first look that found no record, as this one may be`, ms: trustedMs };
   if (evictedKeys > 0 && evictionPolicy !== '' && evictionPolicy !== 'noeviction') {
     return found(
       'evicted',
@@ -235,6 +237,9 @@ function findAbsent(facts: Facts): Found {
       'act',
       `There is no record of ${resource}, but ${why}: the store has lost data. An owner may still trust a lease for up to its ttl.`,
       { acquire, waitFor: waitFor.ms > 0 ? waitFor : null },
+    // Whoever mends the policy does not bring back what is gone.
+    const evicted =
+      evictedKeys > 0 ? ` It has evicted keys since it started (${evictedKeys}), perhaps this one among them.` : '';
     );
   }
   return found('free', 'ok', `${resource} is free: nobody is known to have held it.`, { acquire: true });

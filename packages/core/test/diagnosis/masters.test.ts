@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { mastersOf, untold } from '../../src/diagnosis/masters.ts';
+import { masterFacts, mastersOf, untold } from '../../src/diagnosis/masters.ts';
 import { unreadable } from '../../src/redis/server-evidence.ts';
 import type { ServerEvidence } from '../../src/store/evidence.ts';
 import { known, unknown } from '../../src/store/reading.ts';
@@ -38,4 +38,14 @@ test('primaries of a Cluster are masters of different data, but not the former a
     });
   expect(mastersOf([node('a:1', 'x', 'h1'), node('b:1', 'y', 'h2'), node('c:1', 'z', 'h3')])).toBe(1);
   expect(mastersOf([node('a:1', 'x', 'h4', 'h1'), node('b:1', 'y', 'h2'), node('c:1', 'z', 'h1')])).toBe(2);
+});
+
+test('two masters are named, and which of them was promoted, if their replication ids tell', () => {
+  const before = master('a:1', 'x', { replicationId: known('h1'), previousReplicationId: known('') });
+  const after = master('b:1', 'y', { replicationId: known('h2'), previousReplicationId: known('h1') });
+  expect(masterFacts([before, master('alias:1', 'x'), after])).toEqual([
+    { endpoint: 'a:1', promotedFrom: null },
+    { endpoint: 'b:1', promotedFrom: 'a:1' },
+  ]);
+  expect(masterFacts([before, master('c:1', 'z')]).map(({ promotedFrom }) => promotedFrom)).toEqual([null, null]);
 });
