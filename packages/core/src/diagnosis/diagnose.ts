@@ -43,6 +43,8 @@ export interface Diagnosis {
   readonly observation: Observation;
   readonly evidence: readonly EvidenceItem[];
   readonly servers: readonly ServerEvidence[];
+  /** Of these those that say that they are the master of this resource's data, where they tell who they are: two are a split brain. */
+  readonly masters: readonly MasterFact[];
   readonly byHand: readonly ByHand[];
 }
 

@@ -235,7 +235,7 @@ function findAbsent(facts: Facts): Found {
     return found(
       'data-lost',
       'act',
-      `There is no record of ${resource}, but ${why}: the store has lost data. An owner may still trust a lease for up to its ttl.`,
+      `There is no record of ${resource}, but ${why}: the store has lost data.${evicted} An owner may still trust a lease for up to its ttl.`,
       { acquire, waitFor: waitFor.ms > 0 ? waitFor : null },
     // Whoever mends the policy does not bring back what is gone.
     const evicted =
