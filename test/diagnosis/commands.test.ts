@@ -72,7 +72,7 @@ describe('leasehold diagnose and force-release, on a real owner,', () => {
     expect(refused.code).toBe(3);
     expect(refused.stderr).toMatch(/UNSAFE_RELEASE reports: not released: .*alive/);
     const text = await here.cli('diagnose', 'reports');
-    expect(text.stdout).toMatch(/^reports is held by .*, which extends it\.$/m);
+    expect(text.stdout).toMatch(/^reports is held by .*: alive, and (extended|acquired) .* ago\.$/m);
     const hand = await here.cli('diagnose', 'reports', '--by-hand');
     expect(hand.stdout).toContain(`redis-cli -u "$REDIS_URL" HMGET '${here.prefix}:{reports}'`);
   });

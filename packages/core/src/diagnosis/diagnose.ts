@@ -49,6 +49,8 @@ export interface Diagnosis {
 }
 
 const FENCE_TIMEOUT_MS = 5000;
+/** As many as a log has at most. */
+const LOG_EVENTS = 64;
 /** A server that is younger than this may have lost what a longer-lived one would know. */
 const YOUNG_MS = 60_000;
 
@@ -100,6 +102,7 @@ export async function look(
     latest === null || latest.owner === '' ? NOBODY : probeOwner(identity, probes),
     askFences(fences, qualify(store.namespace, resource)),
   ]);
+  const loggedSeals = await sealsOf(ground, resource, latest, asked);
   signal?.throwIfAborted();
 
   const facts = factsOf(resource, {
@@ -110,6 +113,7 @@ export async function look(
     evidence,
     owner,
     fences: asked,
+    loggedSeals,
     observation,
   });
   const info = latest === null ? null : describeRecord(resource, latest);
@@ -126,13 +130,13 @@ export async function look(
     observation,
     evidence: evidenceOf({ info, trouble, store: evidence, owner, fences: asked, observation, nowMs }),
     servers: evidence?.servers ?? [],
+    masters: masterFacts(evidence?.servers ?? []),
     byHand: byHandOf(evidence?.key ?? '', info, owner),
   };
 }
 
 const NOBODY: OwnerFinding = {
   state: 'unverifiable',
-    masters: masterFacts(evidence?.servers ?? []),
   probe: 'none',
   detail: 'nobody owns it',
   caveat: '',
@@ -141,6 +145,19 @@ const NOBODY: OwnerFinding = {
 
 function defaultProbes(): readonly OwnerProbe[] {
   return [sameHost(), kubernetes(), docker(), systemd()];
+}
+
+/** The log is asked only if there is a seal to explain. One that cannot be read explains none. */
+async function sealsOf(
+  { store, call }: Ground,
+  resource: string,
+  record: LeaseRecord | null,
+  fences: readonly FenceFact[],
+): Promise<readonly number[]> {
+  const isSealed = fences.some(({ sealed, highest }) => sealed && (highest ?? 0) > (record?.fencingToken ?? 0));
+  if (record === null || !isSealed) return [];
+  const events = await store.history(resource, LOG_EVENTS, call).catch(() => []);
+  return events.filter(({ event }) => event === 'sealed').map(({ fencingToken }) => fencingToken);
 }
 
 async function askFences(fences: readonly Fence[], qualified: string): Promise<readonly FenceFact[]> {
@@ -207,11 +224,12 @@ interface Found {
   readonly evidence: StoreEvidence | undefined;
   readonly owner: OwnerFinding;
   readonly fences: readonly FenceFact[];
+  readonly loggedSeals: readonly number[];
   readonly observation: Observation;
 }
 
 function factsOf(resource: string, found: Found): Facts {
-  const { trouble, isForeign, record, evidence, owner, fences, observation } = found;
+  const { trouble, isForeign, record, evidence, owner, fences, loggedSeals, observation } = found;
   const server = evidence?.servers[0];
   const uptimeMs = server && valueOf(server.uptimeMs);
   const isYoung = uptimeMs !== undefined && uptimeMs < Math.max(YOUNG_MS, record?.ttlMs ?? found.ground.timing.ttlMs);
@@ -226,6 +244,7 @@ function factsOf(resource: string, found: Found): Facts {
     evictedKeys: (server && valueOf(server.evictedKeys)) ?? 0,
     restarted: isYoung || isPromoted(server, identityOf(record)),
     fences,
+    loggedSeals,
     observation,
     owner,
     connections: connections?.length,

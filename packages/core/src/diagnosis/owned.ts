@@ -1,6 +1,7 @@
 /** What is found of a record that somebody owns. */
 
 import type { LeaseRecord } from '../store/store.ts';
+import type { OwnerState } from './probe.ts';
 import type { Facts, Observation, Severity, Verdict, VerdictCode } from './verdict.ts';
 
 /** An owner that has missed two extensions, at the refresh of a third of the ttl, is late beyond chance. */
@@ -39,88 +40,112 @@ export function found(
 }
 
 export function findOwned(facts: Facts, record: LeaseRecord, isGuarded: boolean): Found {
-  const { resource, fences, owner, connections, marginMs, observation } = facts;
-  const who = record.owner;
-  const { remainingMs, sinceExtensionMs, elapsedMs } = timesOf(record);
-  const ahead = fences.find((fence) => (fence.highest ?? 0) > record.fencingToken);
-  if (ahead !== undefined) {
-    const why = ahead.sealed
-      ? `is sealed at ${ahead.highest}, beyond the token ${record.fencingToken} of ${resource}: somebody has shut its owner out by hand.`
-      : `has admitted ${ahead.highest}, beyond the token ${record.fencingToken} of ${resource}: another store has granted it, or this one has lost data.`;
+  const { fences, loggedSeals, resource } = facts;
+  const { remainingMs } = timesOf(record);
+  const ahead = fences.filter(({ highest }) => (highest ?? 0) > record.fencingToken);
+  const riddle = ahead.find(({ sealed, highest }) => !sealed || !loggedSeals.includes(highest ?? 0));
+  if (riddle !== undefined) {
+    const why = riddle.sealed
+      ? `is sealed at ${riddle.highest}, beyond the token ${record.fencingToken} of ${resource}, and the log of the resource does not say by whom: somebody has shut its owner out by hand.`
+      : `has admitted ${riddle.highest}, beyond the token ${record.fencingToken} of ${resource}: another store has granted it, or this one has lost data.`;
     return found(
       'token-regressed',
       'alarm',
-      `Fence ${ahead.name} ${why} What ${who} writes there is refused already.`,
+      `Fence ${riddle.name} ${why} What ${record.owner} writes there is refused already.`,
       remainingMs > 0 ? { waitFor: { what: 'the lease to run out', ms: remainingMs } } : { acquire: true },
     );
   }
+  const its = findKnown(facts, record, isGuarded);
+  if (ahead.length === 0) return its;
+  // What its owner does is the same as without the seal, and so is what comes next.
+  const names = ahead.map(({ name }) => name).join(', ');
+  const seal = `It is shut out of ${names}: sealed by hand, as the log of the resource tells; the next owner is admitted as always.`;
+  return { ...its, sentence: `${its.sentence} ${seal}` };
+}
+
+/** Nothing at the fences is a riddle. */
+function findKnown(facts: Facts, record: LeaseRecord, isGuarded: boolean): Found {
+  const { remainingMs } = timesOf(record);
   if (remainingMs > record.ttlMs) {
     return found(
       'clock-regressed',
       'alarm',
-      `${resource} ends later than it can have been set to: the store's clock has gone back. The next call sets it right.`,
+      `${facts.resource} ends later than it can have been set to: the store's clock has gone back. The next call sets it right.`,
       { waitFor: { what: 'the whole ttl', ms: record.ttlMs } },
     );
   }
-  const isMoving = observation.state === 'changed' || sinceExtensionMs < record.ttlMs * LATE_PART;
-  if (remainingMs > 0) {
-    const waitFor = { what: 'the lease to run out', ms: remainingMs };
-    if (record.revoked) {
-      return found(
-        'revoked',
-        'wait',
-        `${who} was asked to let go of ${resource} and is out in ${seconds(remainingMs)} at the latest.`,
-        { waitFor },
-      );
-    }
-    if (isMoving) return found('held', 'ok', `${resource} is held by ${who}, which extends it.`);
-    const late = `has not extended ${resource} for ${seconds(sinceExtensionMs)}`;
-    switch (owner.state) {
-      case 'gone':
-        return found(
-          'orphaned-running',
-          'wait',
-          `${who} is gone; ${resource} is free for others in ${seconds(remainingMs)}.`,
-          { waitFor },
-        );
-      case 'stopped':
-        return found(
-          'paused',
-          'wait',
-          `${who} ${late}: its process is stopped. It loses the lease in ${seconds(remainingMs)}.`,
-          { waitFor },
-        );
-      case 'alive':
-        return connections === 0
-          ? found(
-              'partitioned',
-              'wait',
-              `${who} ${late}: it lives and has no connection to the store. It loses the lease in ${seconds(remainingMs)}.`,
-              { waitFor },
-            )
-          : found(
-              'silent',
-              'wait',
-              `${who} ${late}, although it lives: a blocked event loop, or a slow store. It loses the lease in ${seconds(remainingMs)}.`,
-              { waitFor },
-            );
-      case 'unverifiable':
-        return found(
-          'silent',
-          'wait',
-          `${who} ${late}, and nobody here can tell whether it lives. The lease runs out in ${seconds(remainingMs)}.`,
-          { waitFor },
-        );
-    }
+  return remainingMs > 0 ? findRunning(facts, record) : findOver(facts, record, isGuarded);
+}
+
+function findRunning({ resource, owner, connections, observation }: Facts, record: LeaseRecord): Found {
+  const who = record.owner;
+  const { remainingMs, sinceExtensionMs } = timesOf(record);
+  const waitFor = { what: 'the lease to run out', ms: remainingMs };
+  if (record.revoked) {
+    const stands = owner.state === 'stopped' ? ' Its process is stopped, and cannot answer.' : '';
+    return found(
+      'revoked',
+      'wait',
+      `${who} was asked to let go of ${resource}.${stands} Its lease is over in ${seconds(remainingMs)} at the latest; its process may go on after that.`,
+      { waitFor },
+    );
   }
+  const isSeen = observation.state === 'changed';
+  // However short it is ago: who stands still extends nothing.
+  if (owner.state === 'stopped' && !isSeen) {
+    return found(
+      'paused',
+      'wait',
+      `The process of ${who} is stopped, and has not extended ${resource} for ${seconds(sinceExtensionMs)}. It loses the lease in ${seconds(remainingMs)} unless it goes on.`,
+      { waitFor },
+    );
+  }
+  if (isSeen || sinceExtensionMs < record.ttlMs * LATE_PART) {
+    const ago = `${record.extensions > 0 ? 'extended' : 'acquired'} ${seconds(sinceExtensionMs)} ago`;
+    const kept = isSeen ? 'extended or taken while it was watched' : ago;
+    return found('held', 'ok', `${resource} is held by ${who}: ${HELD[owner.state](kept)}.`);
+  }
+  const late = `has not extended ${resource} for ${seconds(sinceExtensionMs)}`;
+  const loses = `It loses the lease in ${seconds(remainingMs)}.`;
+  if (owner.state === 'gone') {
+    const sentence = `${who} is gone; ${resource} is free for others in ${seconds(remainingMs)}.`;
+    return found('orphaned-running', 'wait', sentence, { waitFor });
+  }
+  if (owner.state === 'unverifiable') {
+    const sentence = `${who} ${late}, and nobody here can tell whether it lives. The lease runs out in ${seconds(remainingMs)}.`;
+    return found('silent', 'wait', sentence, { waitFor });
+  }
+  return connections === 0
+    ? found('partitioned', 'wait', `${who} ${late}: it lives and has no connection to the store. ${loses}`, { waitFor })
+    : found('silent', 'wait', `${who} ${late}, although it lives: a blocked event loop, or a slow store. ${loses}`, {
+        waitFor,
+      });
+}
+
+/** No more than is known: that a lease is extended does not show that its run gets on. */
+const HELD: Readonly<Record<OwnerState, (kept: string) => string>> = {
+  alive: (kept) => `alive, and ${kept}`,
+  gone: (kept) => `${kept}, but its process is gone`,
+  stopped: (kept) => `${kept}, but its process is stopped`,
+  unverifiable: (kept) => `${kept}; its process cannot be seen from here`,
+};
+
+function findOver(facts: Facts, record: LeaseRecord, isGuarded: boolean): Found {
+  const { resource, owner, marginMs, observation } = facts;
+  const who = record.owner;
+  const { elapsedMs } = timesOf(record);
   const past = `${resource} ran out ${seconds(elapsedMs)} ago and nobody has taken it`;
   if (observation.state === 'changed') {
     return found('expired', 'wait', `${past}; the record changed while it was watched: look again.`, { acquire: true });
   }
   if (owner.state === 'alive' || owner.state === 'stopped') {
-    return found('expired-alive', 'wait', `${past}. ${who} is ${owner.state}, and has lost it: whoever asks gets it.`, {
-      acquire: true,
-    });
+    const loose = isGuarded ? '' : `, and no fence that was named stops what ${who} may still write`;
+    return found(
+      'expired-alive',
+      'wait',
+      `${past}. ${who} is ${owner.state}, and has lost it: whoever asks gets it${loose}.`,
+      { acquire: true },
+    );
   }
   const needed = Math.max(marginMs - elapsedMs, unwatchedMs(observation));
   if (!(needed <= 0)) {
@@ -130,15 +155,13 @@ export function findOwned(facts: Facts, record: LeaseRecord, isGuarded: boolean)
     });
   }
   if (owner.state === 'gone') {
-    return found('orphaned', 'act', `${past}, and ${who} is gone. Whoever asks gets it; it may be released by force.`, {
-      acquire: true,
-    });
+    return found('orphaned', 'act', `${past}, and ${who} is gone. Whoever asks gets it.`, { acquire: true });
   }
   return isGuarded
     ? found(
         'stale-suspect',
         'act',
-        `${past}. Nobody can tell whether ${who} lives; the fence stops it if it does. It may be released by force.`,
+        `${past}. Nobody can tell whether ${who} lives; the fence stops it if it does, once the next owner has written there. Whoever asks gets it.`,
         { acquire: true },
       )
     : found(

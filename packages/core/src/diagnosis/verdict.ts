@@ -67,6 +67,8 @@ export interface Facts {
   /** The server was started, or a replica promoted, since the lease was last confirmed; or it is very young. */
   readonly restarted: boolean;
   readonly fences: readonly FenceFact[];
+  /** The tokens of seals that the log of the resource tells of. */
+  readonly loggedSeals: readonly number[];
   readonly observation: Observation;
   readonly owner: OwnerFinding;
   /** Connections of the owner's process to the store; undefined if not known. */
@@ -109,13 +111,16 @@ export interface Verdict {
 export function judge(facts: Facts): Verdict {
   const { record } = facts;
   const found = find(facts);
+  const forceRelease = permissionOf(missingOf(facts, found, true));
   return {
     ...found,
+    // As said below: a verdict alone does not allow it.
+    sentence: forceRelease.allowed ? `${found.sentence} It may be released by force.` : found.sentence,
     allowed: {
       acquire: found.acquire,
       // It moves no expiry, so it harms nobody, whatever else is wrong; but not through a server that may not be the master.
       revoke: record?.state === 'held' && facts.storeTrouble === '' && found.code !== 'split-brain',
-      forceRelease: permissionOf(missingOf(facts, found, true)),
+      forceRelease,
       forceReleaseUnfenced: permissionOf(missingOf(facts, found, false)),
     },
   };
@@ -232,14 +237,14 @@ function findAbsent(facts: Facts): Found {
   if (restarted || highest > 0) {
     const waitFor = highest > 0 ? sinceNow : sinceStart;
     const why = highest > 0 ? `a fence has admitted token ${highest}` : 'the server is younger than leases can be';
+    // Whoever mends the policy does not bring back what is gone.
+    const evicted =
+      evictedKeys > 0 ? ` It has evicted keys since it started (${evictedKeys}), perhaps this one among them.` : '';
     return found(
       'data-lost',
       'act',
       `There is no record of ${resource}, but ${why}: the store has lost data.${evicted} An owner may still trust a lease for up to its ttl.`,
       { acquire, waitFor: waitFor.ms > 0 ? waitFor : null },
-    // Whoever mends the policy does not bring back what is gone.
-    const evicted =
-      evictedKeys > 0 ? ` It has evicted keys since it started (${evictedKeys}), perhaps this one among them.` : '';
     );
   }
   return found('free', 'ok', `${resource} is free: nobody is known to have held it.`, { acquire: true });

@@ -52,6 +52,7 @@ export function factsWith(rest: Partial<Facts> = {}): Facts {
     evictedKeys: 0,
     restarted: false,
     fences: [fence],
+    loggedSeals: [],
     observation: unchanged,
     owner: ownerThatIs('unverifiable'),
     connections: 1,

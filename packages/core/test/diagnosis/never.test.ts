@@ -88,6 +88,23 @@ test.each([1, 2])('a release by force is allowed if and only if no rule forbids 
   expect(seen.refused.size).toBeGreaterThanOrEqual(7);
 });
 
+test.each([5])(
+  'nobody is said to hold it whose process stands still, unless it was seen to extend (seed %i)',
+  (seed) => {
+    const random = randomFrom(seed);
+    const seen = { held: 0, paused: 0 };
+    for (let round = 0; round < ROUNDS; round++) {
+      const facts = { ...anyFacts(random), record: recordOf(random() * TTL_MS) };
+      const { code } = judge(facts);
+      if (code !== 'held' && code !== 'paused') continue;
+      seen[code]++;
+      const isStill = facts.owner.state === 'stopped' && facts.observation.state !== 'changed';
+      expect(isStill).toBe(code === 'paused');
+    }
+    expect(Math.min(seen.held, seen.paused)).toBeGreaterThan(300);
+  },
+);
+
 test.each([3])('nobody is called stale who may hold it still (seed %i)', (seed) => {
   const random = randomFrom(seed);
   let stale = 0;

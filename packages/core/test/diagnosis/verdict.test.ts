@@ -48,6 +48,7 @@ function facts(fields: Partial<Facts> = {}): Facts {
     evictedKeys: 0,
     restarted: false,
     fences: [FENCE],
+    loggedSeals: [],
     observation: { state: 'none', forMs: 0, neededMs: NEEDED_MS },
     owner: owner('unverifiable'),
     connections: 1,
@@ -75,12 +76,18 @@ const rows: readonly (readonly [VerdictCode, Partial<Facts>])[] = [
   ['free', { record: null, fences: [{ ...FENCE, highest: null }] }],
   ['released', { record: record(1000, { owner: '', state: 'free' }) }],
   ['token-regressed', { fences: [{ ...FENCE, highest: 101 }] }],
+  ['token-regressed', { fences: [{ ...FENCE, highest: 101, sealed: true }] }],
+  ['token-regressed', { fences: [{ ...FENCE, highest: 101, sealed: true }], loggedSeals: [102] }],
+  ['token-regressed', { fences: [{ ...FENCE, highest: 101 }], loggedSeals: [101] }],
   ['clock-regressed', { record: record(-5000) }],
   ['revoked', { record: record(LATE_MS, { revoked: true }), owner: owner('gone') }],
   ['held', {}],
   ['held', { owner: owner('gone') }],
   ['held', { record: record(LATE_MS), observation: { ...WATCHED, state: 'changed' }, owner: owner('gone') }],
+  ['held', { observation: { ...WATCHED, state: 'changed' }, owner: owner('stopped') }],
   ['paused', { record: record(LATE_MS), owner: owner('stopped') }],
+  ['paused', { owner: owner('stopped') }],
+  ['paused', { observation: { ...WATCHED, forMs: 900 }, owner: owner('stopped') }],
   ['partitioned', { record: record(LATE_MS), owner: owner('alive'), connections: 0 }],
   ['silent', { record: record(LATE_MS), owner: owner('alive'), connections: 2 }],
   ['silent', { record: record(LATE_MS), owner: owner('alive'), connections: undefined }],
@@ -121,6 +128,43 @@ describe('the verdict is the first row that matches', () => {
     } as Readonly<Record<VerdictCode, true>>;
     expect(Object.keys(codes).filter((code) => !rows.some(([its]) => its === code))).toEqual([]);
   });
+});
+
+test('a seal that the log tells of changes nothing else, and is told calmly; beside one that it does not tell of it is a riddle', () => {
+  const sealed = { ...FENCE, highest: 101, sealed: true };
+  for (const [code, fields] of rows) {
+    const { record, masters, storeTrouble } = facts(fields);
+    if (record === null || record.owner === '' || masters > 1 || storeTrouble !== '') continue;
+    if (fields.fences !== undefined) continue;
+    const bare = judge(facts(fields));
+    const shut = judge(facts({ ...fields, fences: [sealed], loggedSeals: [101] }));
+    expect(shut).toMatchObject({ code, severity: bare.severity, allowed: bare.allowed, waitFor: bare.waitFor });
+    expect(shut.sentence).toContain('It is shut out of ledger: sealed by hand');
+    expect(bare.sentence).not.toContain('shut out');
+    const riddle = { ...sealed, name: 'mail', highest: 102 };
+    expect(judge(facts({ ...fields, fences: [sealed, riddle], loggedSeals: [101] })).code).toBe('token-regressed');
+  }
+});
+
+test('a release by force is told of in the sentence where it is allowed, and nowhere else', () => {
+  for (const [, fields] of rows) {
+    const { sentence, allowed } = judge(facts(fields));
+    expect(sentence.includes('may be released by force')).toBe(allowed.forceRelease.allowed);
+  }
+  const unfenced = judge(facts({ record: record(PAST_MS), observation: WATCHED, owner: owner('gone'), fences: [] }));
+  expect(unfenced).toMatchObject({ code: 'orphaned', sentence: expect.not.stringContaining('by force') });
+});
+
+test('of who holds it no more is said than is known', () => {
+  const said = (state: OwnerState, fields: Partial<Facts> = {}): string =>
+    judge(facts({ owner: owner(state), ...fields })).sentence;
+  expect(said('alive')).toBe('reports is held by web-7f9c: alive, and extended 1.0 s ago.');
+  expect(said('alive', { record: record(1000, { extensions: 0 }) })).toContain('alive, and acquired 1.0 s ago');
+  expect(said('unverifiable')).toContain('extended 1.0 s ago; its process cannot be seen from here');
+  expect(said('gone')).toContain('but its process is gone');
+  const asked = { record: record(1000, { revoked: true }) };
+  expect(said('alive', asked)).toContain('its process may go on after that');
+  expect(said('stopped', asked)).toContain('cannot answer');
 });
 
 test('to ask its owner to end is allowed of any lease that runs, but through a server that may not be the master', () => {
