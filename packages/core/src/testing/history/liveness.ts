@@ -177,6 +177,7 @@ function wasAskedFor(view: View, leaseId: string): boolean {
 export const sleeperHearsOfLoss: Invariant = {
   id: 'L6',
   rule: 'who was stopped for longer than its lease hears of the loss before it acts',
+  waived: (view) => (view.struck('frozen-clocks').length === 0 ? null : 'the clocks of an owner stood still'),
   breaches: (view) =>
     view.struck('pause').flatMap((pause) =>
       view.tenancies

@@ -1,5 +1,5 @@
 import type { Breach, Invariant } from './finding.ts';
-import type { HistoryLine } from './history.ts';
+import type { Act, GrantRow, HistoryLine } from './history.ts';
 import { groupBy, type Tenancy, type View } from './view.ts';
 
 /** What the store made of what it was asked. */
@@ -88,18 +88,36 @@ function answeredTwice(view: View): readonly Breach[] {
 }
 
 /**
- * A grant whose answer never came may be followed by another one, once it has run out and been forgotten: the acquisition
- * goes on, and nobody ever knew of the first.
+ * Never while the lease runs. After that a request that had no answer may still come, or be sent again by whoever wants it
+ * still: of the first grant nobody ever knew then, or it is over.
  */
 function grantedTwice(view: View): readonly Breach[] {
-  if (waivedBy(view, 'data-loss', 'duplication') !== null) return [];
-  return [...groupBy(view.grants, ({ leaseId }) => leaseId).entries()].flatMap(([leaseId, rows]) => {
-    const tenancy = view.tenancy(leaseId);
-    const known = rows.findIndex(({ fencingToken }) => fencingToken === tenancy?.fencingToken);
-    const again = known < 0 ? undefined : rows[known + 1];
-    return again === undefined ? [] : [{ why: `${leaseId} was granted ${rows.length} times`, events: rows }];
-  });
+  if (waivedBy(view, 'data-loss', 'duplication', 'store-clock') !== null) return [];
+  const breaches: Breach[] = [];
+  for (const rows of groupBy(view.grants, ({ resource }) => resource).values()) {
+    const first = new Map<string, { readonly row: GrantRow; readonly at: number }>();
+    for (const [at, row] of rows.entries()) {
+      const { leaseId } = row;
+      const before = first.get(leaseId);
+      const isOver = before !== undefined && (before.at < at - 1 || mayBeOver(view, before.row, row));
+      if (before !== undefined && !(isOver && hasUnanswered(view, leaseId))) {
+        breaches.push({ why: `${leaseId} was granted 2 times`, events: [before.row, row] });
+      }
+      first.set(leaseId, { row, at });
+    }
+  }
+  return breaches;
 }
+
+/** Whether the lease of the first grant had run out, or been ended, by the second. */
+function mayBeOver(view: View, { leaseId, atMs }: GrantRow, again: GrantRow): boolean {
+  const asked = view.linesOf(leaseId);
+  const ttlMs = asked.find((line) => line.ttlMs !== undefined)?.ttlMs ?? 0;
+  if (again.atMs >= atMs + ttlMs * (1 - 2 * view.settings.clockDrift)) return true;
+  return asked.some((line) => ENDS.has(line.act) && line.phase === 'invoke' && line.atMs <= again.atMs);
+}
+
+const ENDS: ReadonlySet<Act> = new Set(['release', 'cancel', 'force']);
 
 export const ghostIsContained: Invariant = {
   id: 'S11',
@@ -127,12 +145,21 @@ function ghostActs(view: View): readonly Breach[] {
 function ghostGrants(view: View): readonly Breach[] {
   // With the data the tombstone is lost, and a clock that is set forward ends it.
   if (waivedBy(view, 'data-loss', 'store-clock') !== null) return [];
+  const isDoubled = view.struck('duplication').length > 0;
   return view.callsTo('cancel').flatMap(({ invoke, end }) => {
     if (end?.phase !== 'ok') return [];
+    // A leaseId that had all its answers leaves no tombstone: another copy of what was answered is not expected.
+    if (isDoubled && !hasUnanswered(view, invoke.leaseId)) return [];
     const late = view.grants.find(({ leaseId, atMs }) => leaseId === invoke.leaseId && atMs > end.atMs);
     if (late === undefined) return [];
     return [{ why: `${invoke.leaseId} was granted after it had been taken back`, events: [invoke, end, late] }];
   });
+}
+
+function hasUnanswered(view: View, leaseId: string | undefined): boolean {
+  return [...view.callsTo('acquire'), ...view.callsTo('adopt')].some(
+    ({ invoke, end }) => invoke.leaseId === leaseId && (end === undefined || end.phase === 'info'),
+  );
 }
 
 export const tokensGrow: Invariant = {

@@ -78,6 +78,19 @@ describe('what a fault makes impossible is waived, and said so', () => {
     expect(checkHistory(frozen.history, settings).findings).toEqual([]);
   });
 
+  test('a doubled request may come after its leaseId was taken back, unless one of them had no answer', () => {
+    const taken = (phase: 'fail' | 'info'): Script =>
+      new Script()
+        .call(0, 'a', 'acquire', { leaseId: 'L1', ttlMs: 1000 }, { phase })
+        .call(20, 'a', 'cancel', { leaseId: 'L1' })
+        .nemesis(0, 10, 'duplication')
+        .granted(500, 'L1', 100);
+    const settings = { validity: false };
+    expect(checkHistory(taken('fail').history, settings).findings).toEqual([]);
+    const { findings } = checkHistory(taken('info').history, settings);
+    expect(findings.map(({ invariant }) => invariant)).toEqual(['S11']);
+  });
+
   test('a pause waives nothing', () => {
     const { findings } = checkHistory(twoOwners().nemesis(700, 800, 'pause', { target: 'a' }).history, {
       validity: false,
