@@ -2,6 +2,7 @@ import type { Diagnosis } from '@leasehold/core/diagnosis';
 import type { Command } from 'commander';
 import { EXIT } from '../exit.ts';
 import { diagnosisView } from '../output/diagnosis.ts';
+import { configHere } from './config-file.ts';
 import { withFences } from './fences.ts';
 import { withLeases, type Session } from './session.ts';
 
@@ -21,7 +22,8 @@ export function addDiagnose(program: Command, session: Session): Command {
     .option('--observe', 'watch the record for its ttl and a margin, by the clock of this host: the second signal')
     .option('--by-hand', 'only the commands with which a person checks the same; they read only')
     .action(async (resource: string, flags: DiagnoseFlags, command: Command) => {
-      await withLeases(session, command, async ({ leases, target, output }) => {
+      await withLeases(session, command, async ({ leases, target, output, flags: common }) => {
+        const config = common.config ?? (await configHere(common, session.io.env));
         const { diagnose } = await import('@leasehold/core/diagnosis');
         const diagnosis = await withFences(command, session.io, (fences) =>
           diagnose(leases, resource, {
@@ -36,7 +38,7 @@ export function addDiagnose(program: Command, session: Session): Command {
           output.json('diagnosis', fields);
         } else if (flags.byHand === true) {
           for (const { command: line, lookFor } of diagnosis.byHand) output.line(`${line}    # ${lookFor}`);
-        } else await diagnosisView(output, diagnosis, target.prefix);
+        } else await diagnosisView(output, diagnosis, { target, config });
         session.exit = exitOf(diagnosis);
       });
     });

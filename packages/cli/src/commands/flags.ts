@@ -20,9 +20,10 @@ export function withOutputFlags(command: Command): Command {
 export function withConnectionFlags(command: Command): Command {
   return command
     .addOption(
-      new Option('-u, --url <uri>', 'redis://host:port/db, or from LEASEHOLD_REDIS_URL, REDIS_URL').helpGroup(
-        CONNECTION,
-      ),
+      new Option(
+        '-u, --url <uri>',
+        'redis://host:port/db, or from LEASEHOLD_REDIS_URL, REDIS_URL; with -c another server, the rest as there',
+      ).helpGroup(CONNECTION),
     )
     .addOption(new Option('--prefix <prefix>', 'namespace of the leases (leasehold)').helpGroup(CONNECTION))
     .addOption(new Option('-c, --config <file>', 'store and prefix of a config file').helpGroup(CONNECTION))

@@ -1,17 +1,25 @@
 import type { Diagnosis, Severity, VerdictCode } from '@leasehold/core/diagnosis';
+import type { Target } from '../connection.ts';
 import { quoteWord } from './quote.ts';
 import type { Output } from './output.ts';
 import type { Tone } from './style.ts';
 
 const TONES: Readonly<Record<Severity, Tone>> = { ok: 'good', wait: 'warning', act: 'bad', alarm: 'bad' };
 
+/** How the store was reached. */
+export interface Asked {
+  readonly target: Pick<Target, 'prefix' | 'address'>;
+  /** Of the config, where one was read. */
+  readonly config: string | undefined;
+}
+
 /** As a person reads it: the verdict, the evidence, what to do, what is refused and why, and how to check by hand. */
-export async function diagnosisView(output: Output, diagnosis: Diagnosis, prefix: string): Promise<void> {
+export async function diagnosisView(output: Output, diagnosis: Diagnosis, asked: Asked): Promise<void> {
   const { verdict, resource, evidence, lease } = diagnosis;
   output.line(verdict.sentence);
   output.fields([
     ['verdict', verdict.code, TONES[verdict.severity]],
-    ['resource', `${prefix}/${resource}`],
+    ['resource', `${asked.target.prefix}/${resource}`],
   ]);
   output.heading('Evidence');
   await output.table(
@@ -32,7 +40,7 @@ export async function diagnosisView(output: Output, diagnosis: Diagnosis, prefix
     for (const { id, name, caveat } of caveats) output.line(`${id} ${name}: ${caveat}`);
   }
   output.heading('What to do', 'always');
-  for (const line of adviceOf(diagnosis)) output.line(line);
+  for (const line of adviceOf(diagnosis, asked)) output.line(line);
   const { missing } = verdict.allowed.forceRelease;
   if (lease !== null && lease.state !== 'free' && missing.length > 0) {
     output.heading('Refused: force-release', 'always');
@@ -44,16 +52,20 @@ export async function diagnosisView(output: Output, diagnosis: Diagnosis, prefix
 /** Whoever does not extend may still act. */
 const LATE: ReadonlySet<VerdictCode> = new Set(['paused', 'partitioned', 'silent', 'expired-alive']);
 
-function adviceOf(diagnosis: Diagnosis): readonly string[] {
+function adviceOf(diagnosis: Diagnosis, asked: Asked): readonly string[] {
   const { verdict, resource, lease, owner } = diagnosis;
   const { code, allowed, waitFor, severity } = verdict;
   const name = quoteWord(resource);
   const lines: string[] = [];
-  if (severity === 'alarm')
-    lines.push('Nothing, before a second person has understood it. Stop what acquires it, if that is possible.');
+  if (severity === 'alarm') {
+    lines.push('Nobody releases or repairs anything before a second person has understood it.');
+    if (code !== 'foreign') lines.push('Schedulers and workers that would acquire it may be stopped.');
+  }
+  if (code === 'split-brain') lines.push(...splitAdvice(diagnosis, asked));
   if (code === 'foreign') {
     lines.push(
-      'If its time to live rises between two looks, whoever has it is at work: ask there, or use another prefix.',
+      'Find out whose it is. If its time to live rises between two looks (--observe), its owner is at work: ask there.',
+      'Do not remove it while its owner may live. Another prefix lets both run at once.',
     );
   }
   if (code === 'orphaned-running') lines.push('Nothing but to wait: who asks gets it then.');
@@ -63,7 +75,10 @@ function adviceOf(diagnosis: Diagnosis): readonly string[] {
       `End its process first: it is ${owner.state} (${owner.detail}), and no fence that was named refuses what it writes when it goes on.`,
     );
   }
-  if (waitFor !== null) lines.push(`Wait ${(waitFor.ms / 1000).toFixed(1)} s: ${waitFor.what}.`);
+  if (waitFor !== null) {
+    const until = new Date(Date.parse(diagnosis.at) + waitFor.ms).toISOString().replace(/\.\d+Z$/, 'Z');
+    lines.push(`Wait ${(waitFor.ms / 1000).toFixed(1)} s, until ${until}: ${waitFor.what}.`);
+  }
   if (allowed.acquire && waitFor !== null && lease === null) {
     lines.push(
       'Whoever asks gets it already now, perhaps beside an owner that was lost: only a fence would refuse that one.',
@@ -81,8 +96,32 @@ function adviceOf(diagnosis: Diagnosis): readonly string[] {
   if (allowed.forceRelease.allowed && lease !== null) {
     lines.push(`If it must be free now: leasehold force-release ${name} --lease-id ${lease.leaseId} --reason …`);
   }
+  if (code === 'evicted' || code === 'data-lost') {
+    lines.push('Do not write the record by hand, and do not restart the server: a restart begins the wait again.');
+  }
   if (code === 'evicted' || code === 'data-lost') lines.push('So that it does not come again: leasehold doctor.');
   return lines.length === 0 ? ['Nothing.'] : lines;
+}
+
+/** Each master may have an owner of its own. */
+function splitAdvice({ masters, resource }: Diagnosis, { target, config }: Asked): readonly string[] {
+  const name = quoteWord(resource);
+  const each = masters.map(({ endpoint, promotedFrom }) =>
+    promotedFrom === null ? endpoint : `${endpoint} (was a replica of ${promotedFrom}, and promoted)`,
+  );
+  const [, ...others] = masters;
+  const { prefix, address } = target;
+  // With a config prefix and fences stay its own, whatever server is asked.
+  const from = config === undefined ? `--prefix ${quoteWord(prefix)}` : `-c ${quoteWord(config)}`;
+  const scheme = address.startsWith('rediss') ? 'rediss' : 'redis';
+  const database = URL.canParse(address) ? new URL(address).pathname.replace(/^\/0?$/, '') : '';
+  return [
+    `The masters: ${each.join(' and ')}. What is told here is what the first says.`,
+    ...others.map(
+      ({ endpoint }) => `What the other says: leasehold diagnose ${name} ${from} -u ${scheme}://${endpoint}${database}`,
+    ),
+    `If a wrong write is worse than none: leasehold seal ${name} --fence … --token <the larger of their tokens> --reason … (safe: it refuses every owner up to now, releases nothing).`,
+  ];
 }
 
 /** Its owner is there, does not extend any more, and may write all the same. */
