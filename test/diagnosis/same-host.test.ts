@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -102,6 +103,23 @@ describe.runIf(process.platform === 'linux')('on the same host, in the same pid 
       detail: `no process ${child.pid} on this host, same boot`,
       caveat: expect.stringContaining('only a fence refuses their writes'),
     });
+  });
+
+  test('the command that ends it ends that process, stopped or not, and none that has its number since', async () => {
+    await using owner = new Owner('sleep', ['600']);
+    const { pid } = owner.identity;
+    const line = async (): Promise<string> => (await look(owner.identity))?.endByHand ?? '';
+    expect(await line()).toMatch(new RegExp(`^\\[ .* \\] && kill -TERM ${pid}$`));
+    process.kill(pid, 'SIGSTOP');
+    while (stateOf(pid) !== 'T') await new Promise((resolve) => setTimeout(resolve, 1));
+    const kill = await line();
+    expect(kill).toMatch(new RegExp(`^\\[ .* = ${owner.identity.startTicks} \\] && kill -KILL ${pid}$`));
+    const later = kill.replace(`= ${owner.identity.startTicks} `, `= ${(owner.identity.startTicks ?? 0) - 1} `);
+    expect(spawnSync('sh', ['-c', later]).status).toBe(1);
+    expect(await line()).toBe(kill);
+    expect(spawnSync('sh', ['-c', kill]).status).toBe(0);
+    while ((await look(owner.identity))?.state !== 'gone') await new Promise((resolve) => setTimeout(resolve, 1));
+    expect(await line()).toBe('');
   });
 
   test('a process that has ended and was not reaped is gone', async () => {
@@ -282,7 +300,10 @@ describe.runIf(process.platform === 'linux')('in another pid namespace', () => {
       const beside = { ...here, pidNamespace: 'pid:[4026539999]' };
       inside.say('go');
       expect(await next()).toBe('stopped');
-      expect(await look(owner)).toMatchObject({ state: 'stopped' });
+      const { state, detail, endByHand } = (await look(owner)) ?? {};
+      expect(state).toBe('stopped');
+      // By the number that it has here.
+      expect(endByHand).toContain(`kill -KILL ${/here (\d+)/.exec(detail ?? '')?.[1]}`);
       inside.say('go');
       expect(await next()).toBe('killed');
       expect(await look(owner)).toMatchObject({

@@ -17,6 +17,11 @@ export interface OwnerFinding {
   readonly caveat: string;
   /** Commands with which a person checks the same, filled in. */
   readonly byHand: readonly string[];
+  /**
+   * The command that ends the process, for this host: it looks first whether it is the same process still. SIGKILL for one
+   * that is stopped, else SIGTERM. Undefined if there is none, or not on this host.
+   */
+  readonly endByHand?: string | undefined;
 }
 
 /** Answers whether an owner's process still exists. Reads only. */

@@ -27,6 +27,16 @@ export function processByHand({ pid, startedAt }: OwnerFacts): string[] {
   ];
 }
 
+/**
+ * Ends a process unless its number has been given to another since. SIGTERM stays pending as long as one is stopped, so
+ * that needs SIGKILL.
+ */
+export function endByHand(pid: number, startTicks: number, isStopped: boolean): string {
+  // Field 22 of proc_pid_stat(5), counted from behind the command, which may contain anything.
+  const started = `"$(sed 's/.*) //' /proc/${pid}/stat | cut -d' ' -f20)"`;
+  return `[ ${started} = ${startTicks} ] && kill -${isStopped ? 'KILL' : 'TERM'} ${pid}`;
+}
+
 export function podByHand({ pod, podNamespace, node }: OwnerFacts): string[] {
   if (pod === undefined || podNamespace === undefined) return [];
   const namespace = `--namespace=${podNamespace}`;

@@ -73,6 +73,7 @@ function together(findings: readonly OwnerFinding[]): OwnerFinding {
     detail,
     caveat: [...caveats].join('; '),
     byHand: [],
+    endByHand: same.find(({ endByHand }) => endByHand !== undefined)?.endByHand,
   };
 }
 

@@ -1,6 +1,6 @@
 import { type OwnerIdentity, ownerIdentity } from '../../owner.ts';
 import type { OwnerFinding, OwnerProbe } from '../probe.ts';
-import { processByHand } from './by-hand.ts';
+import { endByHand, processByHand } from './by-hand.ts';
 import { factsOf, type OwnerFacts } from './facts.ts';
 import { isFrozen } from './freezer.ts';
 import {
@@ -133,7 +133,9 @@ async function judge(owner: OwnerFacts, pid: number, proc: string, isKnown: () =
     return answer('unverifiable', `a process ${owner.pid} exists; the record does not say when its owner started`);
   }
   if (seen.startTicks !== owner.startTicks) return another(owner, pid, proc, seen);
-  return alive(owner, pid, proc, seen);
+  const found = await alive(owner, pid, proc, seen);
+  if (found.state === 'gone') return found;
+  return { ...found, endByHand: endByHand(pid, seen.startTicks, found.state === 'stopped') };
 }
 
 /** There is a process of that number that did not start when the owner did. */

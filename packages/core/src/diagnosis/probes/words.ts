@@ -6,7 +6,7 @@ import type { OwnerFinding, OwnerState } from '../probe.ts';
 export const AFTERLIFE =
   'what it had sent may still arrive and processes that it started may go on; only a fence refuses their writes';
 
-export type Answer = Pick<OwnerFinding, 'state' | 'detail'> & { readonly caveat?: string };
+export type Answer = Pick<OwnerFinding, 'state' | 'detail' | 'endByHand'> & { readonly caveat?: string };
 
 export function gone(detail: string, caveat: string = AFTERLIFE): Answer {
   return { state: 'gone', detail, caveat };
