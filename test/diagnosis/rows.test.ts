@@ -60,7 +60,7 @@ describe.concurrent('diagnosed as it is: an owner that', () => {
     const look = (options: DiagnoseOptions = {}) => diagnose(here.operator, 'r', { fences: [here.ledger], ...options });
     const running = await turnsInto('orphaned-running', look, { from: ['held'] });
     expect(row(running)).toBe('orphaned-running: r');
-    expect(running.verdict.waitFor?.ms).toBeLessThanOrEqual(TTL_MS / 3);
+    expect(running.verdict.waitFor?.ms).toBeLessThanOrEqual(TTL_MS);
     const over = await turnsInto('expired', look, { from: ['orphaned-running'] });
     expect(row(over)).toBe('expired: a');
     const [gone, unseen, unfenced, stranger] = await Promise.all([

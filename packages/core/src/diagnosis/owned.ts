@@ -91,7 +91,7 @@ function findRunning({ resource, owner, connections, observation }: Facts, recor
     );
   }
   const isSeen = observation.state === 'changed';
-  // However short it is ago: who stands still extends nothing.
+  // However short the extension is ago: who stands still, or is gone, extends nothing more.
   if (owner.state === 'stopped' && !isSeen) {
     return found(
       'paused',
@@ -100,6 +100,10 @@ function findRunning({ resource, owner, connections, observation }: Facts, recor
       { waitFor },
     );
   }
+  if (owner.state === 'gone' && !isSeen) {
+    const sentence = `The process of ${who} is gone; ${resource} is free for others in ${seconds(remainingMs)}.`;
+    return found('orphaned-running', 'wait', sentence, { waitFor });
+  }
   if (isSeen || sinceExtensionMs < record.ttlMs * LATE_PART) {
     const ago = `${record.extensions > 0 ? 'extended' : 'acquired'} ${seconds(sinceExtensionMs)} ago`;
     const kept = isSeen ? 'extended or taken while it was watched' : ago;
@@ -107,10 +111,6 @@ function findRunning({ resource, owner, connections, observation }: Facts, recor
   }
   const late = `has not extended ${resource} for ${seconds(sinceExtensionMs)}`;
   const loses = `It loses the lease in ${seconds(remainingMs)}.`;
-  if (owner.state === 'gone') {
-    const sentence = `${who} is gone; ${resource} is free for others in ${seconds(remainingMs)}.`;
-    return found('orphaned-running', 'wait', sentence, { waitFor });
-  }
   if (owner.state === 'unverifiable') {
     const sentence = `${who} ${late}, and nobody here can tell whether it lives. The lease runs out in ${seconds(remainingMs)}.`;
     return found('silent', 'wait', sentence, { waitFor });

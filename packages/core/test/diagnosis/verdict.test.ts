@@ -82,7 +82,7 @@ const rows: readonly (readonly [VerdictCode, Partial<Facts>])[] = [
   ['clock-regressed', { record: record(-5000) }],
   ['revoked', { record: record(LATE_MS, { revoked: true }), owner: owner('gone') }],
   ['held', {}],
-  ['held', { owner: owner('gone') }],
+  ['orphaned-running', { owner: owner('gone') }],
   ['held', { record: record(LATE_MS), observation: { ...WATCHED, state: 'changed' }, owner: owner('gone') }],
   ['held', { observation: { ...WATCHED, state: 'changed' }, owner: owner('stopped') }],
   ['paused', { record: record(LATE_MS), owner: owner('stopped') }],
@@ -161,7 +161,8 @@ test('of who holds it no more is said than is known', () => {
   expect(said('alive')).toBe('reports is held by web-7f9c: alive, and extended 1.0 s ago.');
   expect(said('alive', { record: record(1000, { extensions: 0 }) })).toContain('alive, and acquired 1.0 s ago');
   expect(said('unverifiable')).toContain('extended 1.0 s ago; its process cannot be seen from here');
-  expect(said('gone')).toContain('but its process is gone');
+  const seen = { observation: { ...WATCHED, state: 'changed' as const } };
+  expect(said('gone', seen)).toContain('but its process is gone');
   const asked = { record: record(1000, { revoked: true }) };
   expect(said('alive', asked)).toContain('its process may go on after that');
   expect(said('stopped', asked)).toContain('cannot answer');
