@@ -2,6 +2,7 @@ import type { Duration } from '../duration.ts';
 import { LeaseholdError, StoreUnavailableError, UnsafeReleaseError, type LossReason } from '../errors.ts';
 import type { Ground } from '../lease/ground.ts';
 import type { LeaseManager } from '../lease/manager.ts';
+import { safely, silentLogger } from '../log.ts';
 import { qualify } from '../names.ts';
 import type { ForceReleaseReply, ForceReleaseRequest } from '../store/store.ts';
 import { messageOf } from '../thrown.ts';
@@ -279,12 +280,9 @@ class Attempt {
     return { outcome, plan, sealed, evidence, isLogged: this.#isLogged, reason, aftermath: null };
   }
 
+  /** Who watches cannot break it. */
   #step(step: ReleaseStep): void {
-    try {
-      this.#settings.onStep?.(step);
-    } catch {
-      // Who watches cannot break it.
-    }
+    safely(silentLogger, 'onStep', () => this.#settings.onStep?.(step));
   }
 }
 

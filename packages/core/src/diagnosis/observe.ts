@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts';
+import { safely, silentLogger } from '../log.ts';
 import type { LeaseRecord, LeaseStore, StoreCall } from '../store/store.ts';
 import type { Observation } from './verdict.ts';
 
@@ -48,12 +49,9 @@ export async function observe(
   return { state: 'unchanged', forMs, neededMs };
 }
 
+/** Who looks on cannot break it. */
 function tell(onProgress: ObserveOptions['onProgress'], observation: Observation): void {
-  try {
-    onProgress?.(observation);
-  } catch {
-    // Who looks on cannot break it.
-  }
+  safely(silentLogger, 'onProgress', () => onProgress?.(observation));
 }
 
 /** Whether somebody has done something with the lease. */

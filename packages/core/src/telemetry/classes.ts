@@ -23,6 +23,8 @@ export class Classes {
     let name: unknown;
     try {
       name = this.#of(resource);
+      // An async function is none of ours; what it rejects with must not end the process.
+      if (name instanceof Promise) name.catch(() => {});
     } catch {
       return REST;
     }

@@ -13,9 +13,12 @@ import {
   Registry,
   type OpenMetricsContentType,
 } from 'prom-client';
+import { z } from 'zod';
 
+import { ConfigError } from '../errors.ts';
 import type { LeaseEvent, ManagerEvents } from '../events.ts';
 import type { LeaseManager } from '../lease/manager.ts';
+import { parseOptions } from '../options.ts';
 import { Classes, classOf } from './classes.ts';
 
 // Seconds. A round trip on loopback takes 0.2 ms; a call is given up after seconds.
@@ -26,19 +29,39 @@ const HOLD_BUCKETS = [0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 1800, 7200];
 
 export interface LeaseMetricsOptions {
   /** Where they are registered. Default: prom-client's own. */
-  readonly register?: Registry | Registry<OpenMetricsContentType>;
-  /** Before each name. Default `leasehold_`. */
-  readonly prefix?: string;
+  readonly register?: Registry | Registry<OpenMetricsContentType> | undefined;
+  /** Before each name, of letters, digits, `_` and `:`; at most 64. Default `leasehold_`. */
+  readonly prefix?: string | undefined;
   /** The label `class` of a resource. Default: what stands before its first `:`. At most 100 values, the rest is `other`. */
-  readonly resourceLabel?: (resource: string) => string;
+  readonly resourceLabel?: ((resource: string) => string) | undefined;
 }
+
+const optionsSchema: z.ZodType<LeaseMetricsOptions> = z.strictObject({
+  register: z
+    .custom<Registry>(
+      (value) => typeof (value as Registry | null)?.registerMetric === 'function',
+      'must be a registry of prom-client',
+    )
+    .optional(),
+  // Without the default name behind it nothing may begin with a digit.
+  prefix: z
+    .string('must be a text')
+    .max(64, 'must be at most 64 characters')
+    .regex(/^([a-zA-Z_:][a-zA-Z0-9_:]*)?$/, 'must be of letters, digits, _ and :, and not begin with a digit')
+    .optional(),
+  resourceLabel: z
+    .custom<(resource: string) => string>((value) => typeof value === 'function', 'must be a function')
+    .optional(),
+});
 
 /**
  * Collects the metrics of a manager until the returned function is called, which also removes them from the registry.
  * Managers that share a registry need a `prefix` each, or a registry each: prom-client refuses a name twice.
+ *
+ * @throws ConfigError an option is wrong, or the registry has one of the names already; nothing is registered then
  */
 export function collectLeaseMetrics(manager: LeaseManager, options: LeaseMetricsOptions = {}): () => void {
-  const metrics = new LeaseMetrics(manager, options);
+  const metrics = new LeaseMetrics(manager, parseOptions(optionsSchema, options));
   return () => metrics.end();
 }
 
@@ -58,9 +81,15 @@ class LeaseMetrics {
     this.#registry = register as Registry;
     this.#prefix = prefix;
     this.#classes = new Classes(resourceLabel);
-    this.#listeners = this.#makeListeners();
-    this.#makeGauges();
-    this.#makeVitals();
+    try {
+      this.#listeners = this.#makeListeners();
+      this.#makeGauges();
+      this.#makeVitals();
+    } catch (error) {
+      // What was registered before it would stay for ever, and be of nobody.
+      this.#remove();
+      throw error;
+    }
     for (const [event, listener] of Object.entries(this.#listeners)) {
       manager.on(event as keyof ManagerEvents, listener);
     }
@@ -70,6 +99,10 @@ class LeaseMetrics {
     for (const [event, listener] of Object.entries(this.#listeners)) {
       this.#manager.off(event as keyof ManagerEvents, listener);
     }
+    this.#remove();
+  }
+
+  #remove(): void {
     for (const name of this.#names) this.#registry.removeSingleMetric(name);
   }
 
@@ -232,6 +265,10 @@ class LeaseMetrics {
 
   #called(name: string): { name: string; registers: Registry[] } {
     const full = `${this.#prefix}${name}`;
+    if (this.#registry.getSingleMetric(full) !== undefined) {
+      const rule = `the registry has a metric ${full} already; give each manager a prefix of its own, or a registry`;
+      throw new ConfigError('prefix', rule);
+    }
     this.#names.push(full);
     return { name: full, registers: [this.#registry] };
   }

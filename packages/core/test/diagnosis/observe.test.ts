@@ -105,3 +105,21 @@ test('progress is told, and who fails at hearing it breaks nothing', async () =>
   expect(told.length).toBeGreaterThan(10);
   expect(told).toEqual(told.toSorted((a, b) => a - b));
 });
+
+test('nor does who fails later, out of an async function: nothing is left that nobody handles', async () => {
+  const scene = new Scene();
+  const unhandled: unknown[] = [];
+  const listen = (reason: unknown): number => unhandled.push(reason);
+  process.on('unhandledRejection', listen);
+  try {
+    const watched = watch(scene, await scene.acquire('one'), {
+      onProgress: async () => Promise.reject(new Error('gone')),
+    });
+    await scene.clock.advanceAsync(NEEDED_MS);
+    expect(watched.value).toMatchObject({ state: 'unchanged' });
+    await new Promise((resolve) => setImmediate(resolve));
+  } finally {
+    process.off('unhandledRejection', listen);
+  }
+  expect(unhandled).toEqual([]);
+});

@@ -1,7 +1,7 @@
 import { channel } from 'node:diagnostics_channel';
 import { MemoryFence, type Lease } from '@leasehold/core';
 import { collectLeaseMetrics } from '@leasehold/core/prometheus';
-import { Registry } from 'prom-client';
+import { Gauge, Registry } from 'prom-client';
 import { describe, expect, test } from 'vitest';
 
 import { bench, deferred, outcomeOf } from '../lease/setup.ts';
@@ -165,6 +165,45 @@ describe('collectLeaseMetrics', () => {
     });
     expect(await manager.run('reports', () => 42)).toBe(42);
     expect(line(await register.metrics(), 'leasehold_hold_seconds_count{class="other"}')).toBe('1');
+  });
+
+  test('so does one that is async and fails: nothing is left that nobody handles', async () => {
+    const { manager } = bench();
+    const register = new Registry();
+    const resourceLabel = (async () => Promise.reject(new Error('boom'))) as unknown as () => string;
+    const unhandled: unknown[] = [];
+    const listen = (reason: unknown): number => unhandled.push(reason);
+    process.on('unhandledRejection', listen);
+    try {
+      collectLeaseMetrics(manager, { register, resourceLabel });
+      expect(await manager.run('reports', () => 42)).toBe(42);
+      await new Promise((resolve) => setImmediate(resolve));
+    } finally {
+      process.off('unhandledRejection', listen);
+    }
+    expect(unhandled).toEqual([]);
+    expect(line(await register.metrics(), 'leasehold_hold_seconds_count{class="other"}')).toBe('1');
+  });
+
+  test('an option that is none, or a name that the registry has already: refused with its name, and nothing is registered', async () => {
+    const { manager } = bench();
+    for (const [options, option] of [
+      [{ register: {} }, 'register'],
+      [{ register: null }, 'register'],
+      [{ prefix: '1x' }, 'prefix'],
+      [{ prefix: 'a b' }, 'prefix'],
+      [{ resourceLabel: 5 }, 'resourceLabel'],
+      [{ labels: {} }, 'labels'],
+    ] as const) {
+      const collect = (): unknown => collectLeaseMetrics(manager, options as object);
+      expect(collect).toThrow(expect.objectContaining({ code: 'CONFIG', option }));
+    }
+    const register = new Registry();
+    new Gauge({ name: 'leasehold_ttl_seconds', help: 'of the application', registers: [register] });
+    const collect = (): unknown => collectLeaseMetrics(manager, { register });
+    expect(collect).toThrow(expect.objectContaining({ code: 'CONFIG', option: 'prefix' }));
+    expect(register.getMetricsAsArray().map(({ name }) => name)).toEqual(['leasehold_ttl_seconds']);
+    expect(manager.listenerCount('operation')).toBe(0);
   });
 
   test('ended, it listens no more, and its names are free for the next', async () => {
