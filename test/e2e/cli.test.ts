@@ -121,7 +121,7 @@ describe('leasehold, on a held, an expired, a free resource and one with a hosti
     expect(missing).toMatchObject({
       code: 3,
       stdout: '',
-      stderr: expect.stringContaining('nothing is known of never'),
+      stderr: expect.stringMatching(/nothing is known of never.*\nTry: leasehold diagnose never --prefix /s),
     });
     expect(hostile.isHeld()).toBe(true);
   });
@@ -254,6 +254,10 @@ describe('leasehold stop', () => {
     ]);
     expect(early.code).toBe(3);
     expect(JSON.parse(early.stdout)).toMatchObject({ schema: 'leasehold/stop/v1', outcome: 'held' });
+    expect(early.stderr).toMatch(
+      /may go on after that.*\nWait until \S+Z, .* Then look whether the process of .* pid \d+/s,
+    );
+    expect(late.stderr).toMatch(/\nNow look whether the process of .* both act\.\n$/);
     expect(late).toMatchObject({ code: 3, stdout: expect.stringMatching(/^ran out without being released/) });
     expect(await shop.cli('stop', 'b', '--yes')).toMatchObject({
       code: 3,

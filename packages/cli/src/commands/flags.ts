@@ -22,7 +22,7 @@ export function withConnectionFlags(command: Command): Command {
     .addOption(
       new Option(
         '-u, --url <uri>',
-        'redis://host:port/db, or from LEASEHOLD_REDIS_URL, REDIS_URL; with -c another server, the rest as there',
+        'redis://host:port/db, or from LEASEHOLD_REDIS_URL, REDIS_URL; with -c this server, prefix and fences as there',
       ).helpGroup(CONNECTION),
     )
     .addOption(new Option('--prefix <prefix>', 'namespace of the leases (leasehold)').helpGroup(CONNECTION))

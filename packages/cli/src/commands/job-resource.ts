@@ -40,6 +40,11 @@ export async function noRecord(
   const job = (await jobsOfConfig(session, flags))?.jobs.find(({ name }) => name === resource);
   const unknown = `nothing is known of ${resource} in ${prefix}: it was never held, or its record is gone`;
   const on = job === undefined ? resource : resourceText(job);
-  if (job === undefined || on === resource) return new CliError(EXIT.no, unknown, `leasehold ls --prefix ${prefix}`);
+  if (job === undefined || on === resource) {
+    const config = flags.config ?? (await configHere(flags, session.io.env));
+    const where = config === undefined ? `--prefix ${quoteWord(prefix)}` : `--config ${quoteWord(config)}`;
+    // Which of the two it is shows at the fences, and at the server.
+    return new CliError(EXIT.no, unknown, `leasehold diagnose ${quoteWord(resource)} ${where}`);
+  }
   return new CliError(EXIT.no, `${unknown}; the lease of the job ${resource} is on ${on}`, leasesOfJob(job, flags));
 }

@@ -4,6 +4,7 @@ import { CliError, EXIT } from '../exit.ts';
 import { LEASE_COLUMNS, leaseCounts, leaseRow } from '../output/lease-table.ts';
 import { byTrouble } from '../output/lease.ts';
 import type { Output } from '../output/output.ts';
+import { quoteWord } from '../output/quote.ts';
 import { durationFlag } from './flags.ts';
 import { follow } from './follow.ts';
 import { matcher } from './pattern.ts';
@@ -53,11 +54,21 @@ export function addLs(program: Command, session: Session): Command {
           if (shown !== '' && !output.isJson) output.heading(new Date().toISOString());
           shown = now;
           await tell(output, target.prefix, found, all);
+          if (!output.isJson && isUnknown(pattern, all)) {
+            output.note(
+              `${pattern} has no record: leasehold diagnose ${quoteWord(pattern)} tells whether one was lost.`,
+            );
+          }
         };
         if (everyMs === undefined) await show();
         else await follow(session, output, everyMs, show);
       });
     });
+}
+
+/** One name and no pattern, of which nothing need match. */
+function isUnknown(pattern: string | undefined, all: readonly LeaseInfo[]): pattern is string {
+  return pattern !== undefined && !/[*?]/.test(pattern) && all.every(({ resource }) => resource !== pattern);
 }
 
 async function intervalOf(watch: string | true | undefined): Promise<number | undefined> {

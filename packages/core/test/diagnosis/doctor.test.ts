@@ -95,6 +95,13 @@ describe('a server', () => {
     expect(wrong(checkServer({ ...fit, ...its }, about))).toEqual([]);
   });
 
+  test('that evicts is not to be told to stop it without the price, and not for this start alone', () => {
+    const findings = checkServer({ ...fit, evictionPolicy: known('allkeys-lru') }, about);
+    const { remedy = '' } = findings.find(({ id }) => id === 'eviction') ?? {};
+    expect(remedy).toContain('all writes fail from then on (OOM), those of leases too');
+    expect(remedy).toContain('CONFIG REWRITE; where the server has no configuration file');
+  });
+
   test('that does not tell its settings is not said to have no snapshots', () => {
     const persistence = known({ appendOnly: false, fsync: '', snapshots: '', error: '' });
     const reasons = [known(true as const), no].map(

@@ -77,13 +77,17 @@ const role: Check = (server, { subject }) => {
   );
 };
 
+const KEPT =
+  'Then CONFIG REWRITE; where the server has no configuration file, the same by hand wherever it is started from (--maxmemory-policy noeviction), or the next start forgets it';
+
 const eviction: Check = (server, { subject }) => {
   const its = check('eviction', subject);
   const policy = valueOf(server.evictionPolicy);
   if (policy === undefined) return its.unknown(server.evictionPolicy, 'the eviction policy');
   if (policy === 'noeviction') return its.ok('throws nothing away');
   const evicted = valueOf(server.evictedKeys) ?? 0;
-  const remedy = 'CONFIG SET maxmemory-policy noeviction, and the same in its configuration; caches belong elsewhere';
+  // Said with its price: whoever sets it on a full server stops every lease there.
+  const remedy = `CONFIG SET maxmemory-policy noeviction once it has room: when it is full all writes fail from then on (OOM), those of leases too, so move caches to another server first or raise maxmemory. ${KEPT}`;
   const had = evicted > 0 ? `, and has thrown away ${evicted} keys since it started` : '';
   // A lease has no TTL while somebody owns it; what remembers it afterwards has.
   if (policy.startsWith('volatile-')) {
