@@ -76,6 +76,7 @@ function withoutVolatile(text: string): string {
     [/[−+]?\b\d+(\.\d+)? (ms|s|min|h)\b/g, '<s>'],
     [/\b\d+(ms|s|m|h)( ago)?\b/g, '<s>'],
     [/\b(pid|process) \d+/g, '$1 <pid>'],
+    [/= \d+ \] && kill -(\w+) \d+/g, '= <ticks> ] && kill -$1 <pid>'],
     [/-p \d+|_PID=\d+|\/proc\/\d+/g, '<pid>'],
     [/\bstate [RSD]\b/g, 'state S'],
     [/\d+\.\d+\.\d+/g, '<version>'],

@@ -16,7 +16,7 @@ export function addDiagnose(program: Command, session: Session): Command {
     .command('diagnose')
     .summary('is this lease stale, and what may I do: evidence and verdict')
     .description(
-      'Collects evidence about a resource (record, owner, process, store, fences of the config, clocks) and gives a verdict: what is allowed now, and what to wait for. It never writes. Exit 0 if nothing is wrong or it rights itself, 3 if somebody has to act or to understand, 4 if nothing is known.',
+      'Collects evidence about a resource (record, owner, process, store, fences of the config, clocks) and gives a verdict: what is allowed now, and what to wait for. It never writes. Exit 0 if nothing is wrong or it rights itself, 3 if it waits for somebody: to start the next run, to act or to understand, 4 if nothing is known.',
     )
     .argument('<resource>', 'its name, as given to the lease')
     .option('--observe', 'watch the record for its ttl and a margin, by the clock of this host: the second signal')

@@ -5,7 +5,7 @@ import { describeTarget } from '../connection.ts';
 import { CliError, EXIT, exitOfSignal } from '../exit.ts';
 import type { Output } from '../output/output.ts';
 import { quoteWord } from '../output/quote.ts';
-import { formatDuration } from '../output/time.ts';
+import { formatDuration, untilOf } from '../output/time.ts';
 import { checkConfirmable, confirmByName } from './confirm.ts';
 import { durationFlag } from './flags.ts';
 import { noRecord } from './job-resource.ts';
@@ -32,7 +32,7 @@ export function addStop(program: Command, session: Session): Command {
     .command('stop')
     .summary('ask the owner to let go, and wait until it has')
     .description(
-      'Asks the owner to end its run: its signal aborts, its lease is no longer extended, and it releases when its work has settled. Nobody enters before that, so it is safe without any fence. Exit 0 when it has released (or nobody holds it), 3 if it has not.',
+      'Asks the owner to end its run: its signal aborts, its lease is no longer extended, and it releases when its work has settled. Nobody enters before it has released or its lease has run out. An owner that does not obey loses the lease then, but its process may go on: without a fence it and the next owner both act, so end that process. Exit 0 when it has released (or nobody holds it), 3 if it has not.',
     )
     .argument('<resource>', 'its name, as given to the lease')
     .option('--reason <text>', "why, such as a ticket; kept in the resource's log")
@@ -85,7 +85,9 @@ async function stop(
   const reply = await leases.revoke(resource, { leaseId, reason, operator: operatorLine() });
   if (reply.outcome === 'revoked') {
     const out = formatDuration(reply.remainingMs);
-    output.note(`${owner} was asked to let go of ${resource}; it is out in ${out} at the latest.`);
+    output.note(
+      `${owner} was asked to let go of ${resource}. Its lease is over in ${out} at the latest; its process may go on after that, if it does not obey.`,
+    );
   }
   const from = performance.now();
   const interruption = new AbortController();
@@ -96,7 +98,7 @@ async function stop(
   const { outcome, remainingMs } = await waitForEnd(leases, info, from + timeoutMs, interruption.signal);
   const waitedMs = Math.round(performance.now() - from);
   if (interruption.signal.aborted) {
-    output.warn(`No longer waiting. ${owner} stays asked: leasehold show tells when it has let go.`);
+    output.warn(`No longer waiting. ${owner} stays asked. ${nextOf(info, 'held', remainingMs)}`);
     return;
   }
   report(
@@ -104,12 +106,23 @@ async function stop(
     { resource, outcome, owner, leaseId, fencingToken, waitedMs, remainingMs },
     `${OUTCOMES[outcome]} (${resource}, ${owner}, after ${formatDuration(waitedMs)})`,
   );
-  if (outcome !== 'released') session.exit = EXIT.no;
+  if (outcome === 'released') return;
+  output.note(nextOf(info, outcome, remainingMs));
+  session.exit = EXIT.no;
+}
+
+/** What to do about an owner that has not let go, and when. */
+function nextOf({ resource, owner }: LeaseInfo, outcome: StopOutcome, remainingMs: number): string {
+  const look = `look whether the process of ${owner} has ended (leasehold diagnose ${quoteWord(resource)}), and end it if not: without a fence it and the next owner both act`;
+  return outcome === 'held'
+    ? `Wait until ${untilOf(Date.now() + remainingMs)}, when its lease is over unless it let go before. Then ${look}.`
+    : `Now ${look}.`;
 }
 
 const OUTCOMES: Readonly<Record<StopOutcome, string>> = {
   released: 'released: its run has ended',
-  expired: 'ran out without being released: its run may go on, with its fenced writes refused once another enters',
+  expired:
+    'ran out without being released: its run may go on, with its fenced writes refused once the next owner has written',
   replaced: 'its record is gone or another owner has it: its run may go on, with its fenced writes refused',
   held: 'still held: its run has not ended yet, and stays asked',
 };

@@ -1,5 +1,6 @@
-import type { Diagnosis, Severity, VerdictCode } from '@leasehold/core/diagnosis';
+import type { Diagnosis, Severity } from '@leasehold/core/diagnosis';
 import type { Target } from '../connection.ts';
+import { leaseAdvice, waitLine } from './lease-advice.ts';
 import { quoteWord } from './quote.ts';
 import type { Output } from './output.ts';
 import type { Tone } from './style.ts';
@@ -49,13 +50,9 @@ export async function diagnosisView(output: Output, diagnosis: Diagnosis, asked:
   output.note(`By hand: leasehold diagnose ${quoteWord(resource)} --by-hand`);
 }
 
-/** Whoever does not extend may still act. */
-const LATE: ReadonlySet<VerdictCode> = new Set(['paused', 'partitioned', 'silent', 'expired-alive']);
-
 function adviceOf(diagnosis: Diagnosis, asked: Asked): readonly string[] {
-  const { verdict, resource, lease, owner } = diagnosis;
-  const { code, allowed, waitFor, severity } = verdict;
-  const name = quoteWord(resource);
+  const { verdict, lease } = diagnosis;
+  const { code, severity } = verdict;
   const lines: string[] = [];
   if (severity === 'alarm') {
     lines.push('Nobody releases or repairs anything before a second person has understood it.');
@@ -68,39 +65,23 @@ function adviceOf(diagnosis: Diagnosis, asked: Asked): readonly string[] {
       'Do not remove it while its owner may live. Another prefix lets both run at once.',
     );
   }
-  if (code === 'orphaned-running') lines.push('Nothing but to wait: who asks gets it then.');
-  if (code === 'held') lines.push('Nothing: it is at work. Who waits gets it when its run has ended.');
-  if (isLoose(diagnosis)) {
-    lines.push(
-      `End its process first: it is ${owner.state} (${owner.detail}), and no fence that was named refuses what it writes when it goes on.`,
-    );
-  }
-  if (waitFor !== null) {
-    const until = new Date(Date.parse(diagnosis.at) + waitFor.ms).toISOString().replace(/\.\d+Z$/, 'Z');
-    lines.push(`Wait ${(waitFor.ms / 1000).toFixed(1)} s, until ${until}: ${waitFor.what}.`);
-  }
-  if (allowed.acquire && waitFor !== null && lease === null) {
-    lines.push(
-      'Whoever asks gets it already now, perhaps beside an owner that was lost: only a fence would refuse that one.',
-    );
-  } else if (allowed.acquire) {
-    lines.push('Whoever asks gets it: an ordinary acquisition takes it over, nothing has to be released.');
-  }
-  if (code === 'revoked') {
-    lines.push(
-      `It was asked to end. If its process goes on once the lease has run out, end that, too (${owner.detail}).`,
-    );
-  } else if (allowed.revoke && lease !== null && owner.state !== 'gone') {
-    lines.push(`To end its run: leasehold stop ${name} --lease-id ${lease.leaseId} --reason …`);
-  }
-  if (allowed.forceRelease.allowed && lease !== null) {
-    lines.push(`If it must be free now: leasehold force-release ${name} --lease-id ${lease.leaseId} --reason …`);
-  }
+  lines.push(...(lease === null ? absentAdvice(diagnosis) : leaseAdvice(diagnosis)));
   if (code === 'evicted' || code === 'data-lost') {
     lines.push('Do not write the record by hand, and do not restart the server: a restart begins the wait again.');
   }
   if (code === 'evicted' || code === 'data-lost') lines.push('So that it does not come again: leasehold doctor.');
   return lines.length === 0 ? ['Nothing.'] : lines;
+}
+
+function absentAdvice({ verdict: { allowed, waitFor }, at }: Diagnosis): readonly string[] {
+  const lines = waitFor === null ? [] : [waitLine(at, waitFor)];
+  if (!allowed.acquire) return lines;
+  return waitFor === null
+    ? ['Whoever asks gets it.']
+    : [
+        ...lines,
+        'Whoever asks gets it already now, perhaps beside an owner that was lost: only a fence would refuse that one.',
+      ];
 }
 
 /** Each master may have an owner of its own. */
@@ -118,14 +99,9 @@ function splitAdvice({ masters, resource }: Diagnosis, { target, config }: Asked
   return [
     `The masters: ${each.join(' and ')}. What is told here is what the first says.`,
     ...others.map(
-      ({ endpoint }) => `What the other says: leasehold diagnose ${name} ${from} -u ${scheme}://${endpoint}${database}`,
+      ({ endpoint }) =>
+        `What the other says, which is asked alone then: leasehold diagnose ${name} ${from} -u ${scheme}://${endpoint}${database}`,
     ),
     `If a wrong write is worse than none: leasehold seal ${name} --fence … --token <the larger of their tokens> --reason … (safe: it refuses every owner up to now, releases nothing).`,
   ];
-}
-
-/** Its owner is there, does not extend any more, and may write all the same. */
-function isLoose({ verdict, owner, fences }: Diagnosis): boolean {
-  const isThere = owner.state === 'alive' || owner.state === 'stopped';
-  return isThere && LATE.has(verdict.code) && !fences.some(({ enforcing, highest }) => enforcing && highest !== null);
 }

@@ -24,3 +24,8 @@ export function formatRelative(at: Date, nowMs: number): string {
   const ms = at.getTime() - nowMs;
   return ms > 0 ? `in ${formatDuration(ms)}` : `${formatDuration(-ms)} ago`;
 }
+
+/** `2026-01-15T02:41:07Z`: a part of a second later rather than earlier, for what is waited for. */
+export function untilOf(ms: number): string {
+  return `${new Date(Math.ceil(ms / 1000) * 1000).toISOString().slice(0, 19)}Z`;
+}

@@ -47,7 +47,7 @@ test("another program's lock is not to be removed while its owner may live", asy
 test('a wait has an end by the clock, and of what was lost nobody makes it longer', async () => {
   const lost = { code: 'data-lost', severity: 'act', waitFor: { what: 'what was lost', ms: 150_000 } } as const;
   const text = await adviceOn(lost);
-  expect(text).toContain('Wait 150.0 s, until 2026-11-30T10:02:30Z: what was lost.\n');
+  expect(text).toContain('Wait 150.0 s, until 2026-11-30T10:02:31Z: what was lost.\n');
   expect(text).toContain(
     'Do not write the record by hand, and do not restart the server: a restart begins the wait again.',
   );

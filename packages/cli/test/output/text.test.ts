@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { escapeJson, escapeText } from '../../src/output/escape.ts';
 import { hasColour, styleOf } from '../../src/output/style.ts';
 import { aligned, tabbed, type Column } from '../../src/output/table.ts';
-import { formatDuration, formatRelative } from '../../src/output/time.ts';
+import { formatDuration, formatRelative, untilOf } from '../../src/output/time.ts';
 
 describe('a name from the store', () => {
   test.each([
@@ -41,6 +41,10 @@ describe('a duration', () => {
   test('lies before or after now', () => {
     expect(formatRelative(new Date(1000), 4000)).toBe('3.0 s ago');
     expect(formatRelative(new Date(124_000), 4000)).toBe('in 2 min');
+  });
+
+  test('ends at an instant that is never too early', () => {
+    expect([0, 1, 1000].map(untilOf)).toEqual(['1970-01-01T00:00:00Z', '1970-01-01T00:00:01Z', '1970-01-01T00:00:01Z']);
   });
 });
 
