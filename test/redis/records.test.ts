@@ -52,7 +52,7 @@ async function listen(channel: string) {
 }
 
 describe('a figure that is none', () => {
-  const bad = ['nan', '-nan', 'inf', '1e300', '-5', '9'.repeat(40), 'x'];
+  const bad = ['nan', '-nan', 'inf', '1e300', '-5', '9'.repeat(40), 'x', ''];
 
   test('makes the record foreign: no lease is told stale, released, extended or taken by it, and it is left alone', async () => {
     for (const field of ['fencing_token', 'ttl_ms', 'expires_us']) {

@@ -68,10 +68,14 @@ export function readReply(reply: unknown, args: ScriptArgs, resource: string): L
   const field = (name: (typeof FIELDS)[number]): string => values[FIELDS.indexOf(name)] ?? '';
   const owner = field('owner');
   const leaseId = field('lease_id');
-  /** Empty is 0: a free record has some figures no more. */
+  const isOwned = owner !== '';
   const figure = (name: (typeof FIELDS)[number]): number => {
-    const value = figureOf(field(name));
-    if (value === undefined) throw foreignKey(resource, keyOf(args, 1), 'hash');
+    const text = field(name);
+    const value = figureOf(text);
+    // Who owns it owns it until some time, by some token. Other figures may be missing: then they are 0.
+    const isMissing =
+      text === '' && (name === 'fencing_token' || (isOwned && (name === 'ttl_ms' || name === 'expires_us')));
+    if (value === undefined || isMissing) throw foreignKey(resource, keyOf(args, 1), 'hash');
     return value;
   };
   const expiresUs = figure('expires_us');
