@@ -2,6 +2,7 @@
 
 import type { LeaseRecord } from '../store/store.ts';
 import type { OwnerState } from './probe.ts';
+import { plain } from './probes/words.ts';
 import type { Facts, Observation, Severity, Verdict, VerdictCode } from './verdict.ts';
 
 /** An owner that has missed two extensions, at the refresh of a third of the ttl, is late beyond chance. */
@@ -51,7 +52,7 @@ export function findOwned(facts: Facts, record: LeaseRecord, isGuarded: boolean)
     return found(
       'token-regressed',
       'alarm',
-      `Fence ${riddle.name} ${why} What ${record.owner} writes there is refused already.`,
+      `Fence ${riddle.name} ${why} What ${plain(record.owner)} writes there is refused already.`,
       remainingMs > 0 ? { waitFor: { what: 'the lease to run out', ms: remainingMs } } : { acquire: true },
     );
   }
@@ -78,7 +79,7 @@ function findKnown(facts: Facts, record: LeaseRecord, isGuarded: boolean): Found
 }
 
 function findRunning({ resource, owner, connections, observation }: Facts, record: LeaseRecord): Found {
-  const who = record.owner;
+  const who = plain(record.owner);
   const { remainingMs, sinceExtensionMs } = timesOf(record);
   const waitFor = { what: 'the lease to run out', ms: remainingMs };
   if (record.revoked) {
@@ -132,7 +133,7 @@ const HELD: Readonly<Record<OwnerState, (kept: string) => string>> = {
 
 function findOver(facts: Facts, record: LeaseRecord, isGuarded: boolean): Found {
   const { resource, owner, marginMs, observation } = facts;
-  const who = record.owner;
+  const who = plain(record.owner);
   const { elapsedMs } = timesOf(record);
   const past = `${resource} ran out ${seconds(elapsedMs)} ago and nobody has taken it`;
   if (observation.state === 'changed') {

@@ -2,6 +2,7 @@ import { UnsafeReleaseError } from '../errors.ts';
 import { MAX_TOKEN_AHEAD_US } from '../fence/fence.ts';
 import type { Diagnosis } from './diagnose.ts';
 import type { ForceReleaseSettings } from './options.ts';
+import { plain } from './probes/words.ts';
 import { isGuarded } from './verdict.ts';
 
 /** What is about to be done. */
@@ -23,7 +24,7 @@ export function planOf(diagnosis: Diagnosis, settings: ForceReleaseSettings): Re
   const { resource, lease, verdict } = diagnosis;
   const { leaseId, fences = [], acceptDoubleExecution } = settings;
   if (lease !== null && lease.state !== 'free' && lease.leaseId !== leaseId) {
-    throw new UnsafeReleaseError(resource, [`the lease is ${lease.leaseId} by now, not ${leaseId}: look again`]);
+    throw new UnsafeReleaseError(resource, [`the lease is ${plain(lease.leaseId)} by now, not ${leaseId}: look again`]);
   }
   const seals = fences.filter(({ enforcing }) => enforcing).map(({ name }) => name);
   const isUnfenced = !isGuarded(diagnosis.fences);

@@ -178,6 +178,21 @@ test('to ask its owner to end is allowed of any lease that runs, but through a s
   expect(revoke({ storeTrouble: 'it is loading' })).toBe(false);
 });
 
+test('an owner line without end, or with what a terminal obeys, is told in part and on one line', () => {
+  const line = `\u001b[31mweb\n${'x'.repeat(1_000_000)}`;
+  const past = record(PAST_MS);
+  for (const broken of [
+    { record: { ...record(1000), owner: line } },
+    { record: { ...past, owner: line }, observation: WATCHED, owner: owner('gone') },
+    { record: { ...past, owner: line }, fences: [{ ...FENCE, highest: 101 }] },
+  ]) {
+    const { sentence } = judge(facts(broken));
+    expect(sentence).toContain('[31mweb x');
+    expect(sentence.length).toBeLessThan(600);
+    expect(sentence).not.toMatch(/\p{Cc}/u);
+  }
+});
+
 test('a figure that compares with nothing lets nobody release: nobody has seen that a margin or a ttl is over', () => {
   const past = { record: record(PAST_MS), observation: WATCHED, owner: owner('gone') };
   expect(judge(facts(past)).allowed.forceRelease.allowed).toBe(true);
