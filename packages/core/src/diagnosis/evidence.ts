@@ -87,7 +87,7 @@ function record({ info, store, trouble }: Gathered): Told {
   }
   const state = info.revoked ? `${info.state}, asked to let go` : info.state;
   return {
-    value: `${state} · token ${info.fencingToken} · lease ${info.leaseId}`,
+    value: `${state} · token ${info.fencingToken} · lease ${plain(info.leaseId)}`,
     source,
     meaning:
       info.state === 'expired'
@@ -150,7 +150,7 @@ function identity({ info }: Gathered): Told | undefined {
     unit && `unit ${unit}`,
   ];
   return {
-    value: [info.owner, ...where.filter((part) => part !== undefined && part !== '')].join(' · '),
+    value: [plain(info.owner), ...where.filter((part) => part !== undefined && part !== '')].join(' · '),
     source: 'written by the owner when it acquired',
     meaning: 'who it says it is',
     caveat: 'names and pids come again; only host, boot, namespace and start time together mean a process',
