@@ -41,6 +41,8 @@ interface Shop extends AsyncDisposable {
   /** A write of this grant, at each of them. */
   readonly write: Readonly<Record<'ledger' | 'stock', (grant: Grant) => Promise<unknown>>>;
   readonly seal: (...args: readonly string[]) => Promise<Result>;
+  /** Without `--yes`, and nobody is there. */
+  readonly sealAlone: (...args: readonly string[]) => Promise<Result>;
   /** As `seal`, with somebody who types. */
   readonly sealTyping: (typed: string, ...args: readonly string[]) => Promise<Result>;
 }
@@ -74,6 +76,7 @@ jobs: { none: { every: 1h, handler: ./none.js } }
       stock: (grant) => stock.write(grant, (tx) => tx.call('SET', `${grant.resource}:data`, grant.leaseId)),
     },
     seal: (...args) => callCli([...line(args), '-c', file, '--yes']),
+    sealAlone: (...args) => callCli([...line(args), '-c', file]),
     sealTyping: (typed, ...args) => callCli([...line(args), '-c', file], {}, `${typed}\n`),
     async [Symbol.asyncDispose]() {
       await manager.close({ grace: 0, abandonAfter: 0 });
@@ -95,7 +98,7 @@ describe('leasehold seal', () => {
       const done = await here.seal('--fence', name);
       expect(done).toMatchObject({
         code: 0,
-        stdout: expect.stringContaining('sealed: every grant up to it is refused'),
+        stdout: expect.stringMatching(/^sealed: every grant up to it is refused .*, \d{4}-\S+Z: INC-4711\)\n$/),
       });
       expect(done.stderr).toContain(
         `now      admitted ${grant.fencingToken} (lease ${grant.leaseId}) for ${prefix}/reports`,
@@ -103,7 +106,7 @@ describe('leasehold seal', () => {
       expect(done.stderr).toMatch(/owner {4}web-7f9c.* has token \d+: its writes are refused from then on/);
       expect(await fence.highest(grant.resource)).toEqual({ fencingToken: grant.fencingToken + 1, leaseId: null });
       await expect(here.write[name](grant)).rejects.toMatchObject({ code: 'STALE_TOKEN' });
-      const [noted] = (await manager.history('reports')).filter(({ event }) => event === 'sealed');
+      const noted = (await manager.history('reports')).find(({ event }) => event === 'sealed');
       expect(noted).toMatchObject({ fencingToken: grant.fencingToken + 1 });
       expect(noted?.detail).toMatch(new RegExp(`^\\S+@\\S+: INC-4711 \\(${name}\\)$`));
       lease.abandon();
@@ -144,6 +147,9 @@ describe('leasehold seal', () => {
     const args = ['--fence', 'ledger', '--token', String(fencingToken)];
     const wrong = await here.sealTyping('report', ...args);
     expect(wrong).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('nothing was done') });
+    const alone = await here.sealAlone(...args);
+    expect(alone).toMatchObject({ code: 2, stdout: '' });
+    expect(alone.stderr).toMatch(/now {6}admitted .*this needs --yes\nTry: leasehold seal reports --yes …\n$/s);
     await here.write.ledger(grant);
     expect(await here.sealTyping('reports', ...args)).toMatchObject({ code: 0 });
     expect(await here.ledger.highest(grant.resource)).toEqual({ fencingToken, leaseId: null });

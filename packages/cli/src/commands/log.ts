@@ -3,7 +3,7 @@ import type { HistoryEntry } from '@leasehold/core';
 import type { Command } from 'commander';
 import { Option } from 'commander';
 import { CliError, EXIT } from '../exit.ts';
-import { eventTable } from '../output/events.ts';
+import { byTime, eventTable } from '../output/events.ts';
 import type { Output } from '../output/output.ts';
 import { countFlag, instantOf, sinceFlag } from './flags.ts';
 import { follow } from './follow.ts';
@@ -47,7 +47,10 @@ export function addLog(program: Command, session: Session): Command {
         const { leases, target, output } = connected;
         if (flags.follow === true) return followLog(session, connected, resource, { limit: flags.limit, sinceMs });
         const kept = await leases.history(resource, { limit: ALL });
-        const events = kept.slice(0, flags.limit).filter(({ at }) => at.getTime() >= sinceMs);
+        // A picture is drawn of them as they were written: who took a lease over writes how the one before ended.
+        const events = (svg === undefined ? byTime(kept) : kept)
+          .slice(0, flags.limit)
+          .filter(({ at }) => at.getTime() >= sinceMs);
         if (kept.length === 0 && (await leases.inspect(resource)) === null) {
           throw await noRecord(session, connected, resource);
         }
@@ -82,7 +85,7 @@ async function followLog(
   await follow(session, output, FOLLOW_MS, async () => {
     const all = await leases.history(resource, { limit: ALL });
     const before = told;
-    const kept = before === undefined ? all.slice(0, limit) : all;
+    const kept = before === undefined ? byTime(all).slice(0, limit) : byTime(all);
     told = new Set(all.map((entry) => JSON.stringify(entry)));
     const fresh = kept
       .filter((entry) => entry.at.getTime() >= sinceMs && before?.has(JSON.stringify(entry)) !== true)

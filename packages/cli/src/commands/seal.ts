@@ -34,7 +34,7 @@ export function addSeal(program: Command, session: Session): Command {
     .command('seal')
     .summary('raise a fence, so that no owner up to now can write')
     .description(
-      'Raises a fence to the last token of the resource + 1: its owner, and everybody before, is refused at the next fenced write; the next owner gets in. The lease itself stays as it is (stop and force-release are for that). It cannot be undone, and shuts out nobody for good. What the fence does not guard is not stopped by it. It shows the plan and asks; the fence refuses a token more than 24 h ahead (exit 3).',
+      'Raises a fence to the last token of the resource + 1: its owner, and everybody before, is refused at the next fenced write; the next owner gets in. The lease itself stays as it is (stop and force-release are for that). It cannot be undone, and shuts out nobody for good. What the fence does not guard is not stopped by it. It shows the plan, and asks; without a terminal and without --yes it only shows it; the fence refuses a token more than 24 h ahead (exit 3).',
     )
     .argument('<resource>', 'its name, as given to the lease')
     .option('--fence <name>', 'a fence of the config')
@@ -51,9 +51,12 @@ export function addSeal(program: Command, session: Session): Command {
     .action(async (resource: string, flags: SealFlags, command: Command) => {
       checkOneFence(flags);
       if (flags.reason.trim() === '') throw new CliError(EXIT.usage, '--reason is empty: say why, such as a ticket');
-      checkConfirmable(session.io, flags.yes === true, command);
       await withLeases(session, command, (connected) =>
-        withFence(flags, command, session.io, (named) => seal(session, connected, named, resource, flags)),
+        withFence(flags, command, session.io, (named) =>
+          seal(session, connected, named, resource, flags, () =>
+            checkConfirmable(session.io, flags.yes === true, command),
+          ),
+        ),
       );
     });
 }
@@ -70,6 +73,7 @@ async function seal(
   { fence, label }: NamedFence,
   resource: string,
   { token: given, reason, yes }: SealFlags,
+  check: () => void,
 ): Promise<void> {
   const { leases, target, output } = connected;
   const qualified = `${target.prefix}/${resource}`;
@@ -81,6 +85,8 @@ async function seal(
   for (const line of [describeTarget(target), ...planLines(plan, label)]) output.warn(line);
   const isShut = isShutAlready(before, token);
   if (!isShut) {
+    // Not before the plan: to look at it does no harm, also where there is no terminal.
+    check();
     if (yes !== true) await confirmByName(session.io, 'It cannot be undone.', resource);
     const { seal: sealFences } = await import('@leasehold/core/diagnosis');
     await answer(label, async () => {
@@ -95,11 +101,14 @@ async function seal(
   const after = isShut ? before : await answer(label, () => fence.highest(qualified));
   const isOurs = after?.fencingToken === token && after.leaseId === null;
   const outcome = isShut ? 'unchanged' : isOurs ? 'sealed' : 'passed';
+  const at = new Date().toISOString();
   if (output.isJson) {
     const who = { operator: operatorLine(), reason };
-    return output.json('seal', { resource, qualified, fence: fence.name, outcome, token, before, after, ...who });
+    const what = { resource, qualified, fence: fence.name, outcome, token, before, after };
+    return output.json('seal', { ...what, at, ...who });
   }
-  output.line(`${RESULTS[outcome]} (${qualified}, at ${fence.name}, highest ${after?.fencingToken ?? '-'}: ${reason})`);
+  const where = `${qualified}, at ${fence.name}, highest ${after?.fencingToken ?? '-'}`;
+  output.line(`${RESULTS[outcome]} (${where}, ${at}: ${reason})`);
 }
 
 const RESULTS = {

@@ -24,6 +24,11 @@ const EVENT_TONES: Readonly<Record<HistoryEntry['event'], Tone>> = {
   sealed: 'warning',
 };
 
+/** The newest first. That a lease ran out is written when somebody takes it over, which may be after what came later. */
+export function byTime(events: readonly HistoryEntry[]): readonly HistoryEntry[] {
+  return events.toSorted((a, b) => b.at.getTime() - a.at.getTime());
+}
+
 export function eventTable(
   output: Output,
   events: readonly HistoryEntry[],

@@ -110,7 +110,6 @@ describe('a wrong command line ends with 2 and says what to type', () => {
     [['seal', 'r', '--reason', 'x', '--yes'], 'no fence is named'],
     [['seal', 'r', '--reason', 'x', '--fence', 'a', '--redis-fence', 'redis://h', '--yes'], 'more than one fence'],
     [['seal', 'r', '--reason', ' ', '--fence', 'a', '--yes'], '--reason is empty'],
-    [['seal', 'r', '--reason', 'x', '--fence', 'a'], 'Try: leasehold seal r --yes …\n'],
     [['seal', 'r', '--reason', 'x', '--fence', 'a', '--token', '1.5', '--yes'], 'a whole number above 0'],
     [['seal', 'r', '--reason', 'x', '--fence', 'a', '--yes'], 'Try: leasehold seal r --config leasehold.yaml …\n'],
     [['show', 'a\nb'], 'contains a control character'],
