@@ -11,6 +11,7 @@ import type { LeaseRecord } from '../store/store.ts';
 import { messageOf } from '../thrown.ts';
 import { byHandOf, type ByHand } from './by-hand.ts';
 import { evidenceOf, type EvidenceItem } from './evidence.ts';
+import { observeForeign } from './observe-foreign.ts';
 import { isChanged, marginOf, observe } from './observe.ts';
 import { masterFacts, mastersOf, type MasterFact } from './masters.ts';
 import { parseDiagnoseOptions } from './options.ts';
@@ -79,22 +80,13 @@ export async function look(
 ): Promise<Diagnosis> {
   const { store, clock, call } = ground;
   const { fences = [], probes = defaultProbes(), signal } = options;
-  let trouble = '';
-  let record: LeaseRecord | null = null;
-  let isForeign = false;
-  try {
-    record = await store.read(resource, call);
-  } catch (error) {
-    isForeign = LeaseholdError.is(error, 'FOREIGN_KEY');
-    if (!isForeign) trouble = messageOf(error);
-  }
+  const first = await readOf(ground, resource);
   signal?.throwIfAborted();
 
   // Before anything else is asked: what is found of an owner is to be of the one who has it at the end.
   const seen =
-    watched === undefined ? await watch(ground, resource, record, options) : { observation: watched, latest: record };
-  const { observation, latest } = seen;
-  if (seen.trouble !== undefined) trouble = seen.trouble;
+    watched === undefined ? await watch(ground, resource, first, options) : { ...first, observation: watched };
+  const { observation, record: latest, trouble, isForeign } = seen;
 
   const identity = identityOf(latest);
   const [evidence, owner, asked] = await Promise.all([
@@ -188,32 +180,54 @@ async function askFences(fences: readonly Fence[], qualified: string): Promise<r
   );
 }
 
-/** The observation, and the record as it was at its end. */
-async function watch(
-  { store, clock, call }: Ground,
-  resource: string,
-  record: LeaseRecord | null,
-  { observe: isWanted = false, signal, onProgress }: DiagnoseOptions,
-): Promise<Seen> {
-  const neededMs = record === null ? 0 : record.ttlMs + marginOf(record.ttlMs);
-  const none: Observation = { state: 'none', forMs: 0, neededMs };
-  if (!isWanted || record === null || record.owner === '') return { observation: none, latest: record };
+/** What was read. */
+interface Read {
+  readonly record: LeaseRecord | null;
+  /** Why it could not be; empty if it was. */
+  readonly trouble: string;
+  readonly isForeign: boolean;
+}
+
+interface Seen extends Read {
+  readonly observation: Observation;
+}
+
+async function readOf({ store, call }: Ground, resource: string): Promise<Read> {
   try {
-    const observation = await observe(store, resource, record, { clock, call, signal, onProgress });
-    const latest = await store.read(resource, call);
-    const isOther = latest === null || isChanged(record, latest);
-    return { observation: isOther ? { ...observation, state: 'changed' } : observation, latest };
+    return { record: await store.read(resource, call), trouble: '', isForeign: false };
   } catch (error) {
-    if (signal?.aborted === true) throw error;
-    // The store went away while it was watched: nothing was seen, and what was read before it is old.
-    return { observation: none, latest: record, trouble: messageOf(error) };
+    const isForeign = LeaseholdError.is(error, 'FOREIGN_KEY');
+    return { record: null, trouble: isForeign ? '' : messageOf(error), isForeign };
   }
 }
 
-interface Seen {
-  readonly observation: Observation;
-  readonly latest: LeaseRecord | null;
-  readonly trouble?: string;
+/** The observation, and what was read at its end. */
+async function watch(ground: Ground, resource: string, first: Read, options: DiagnoseOptions): Promise<Seen> {
+  const { store, clock, call } = ground;
+  const { observe: isWanted = false, signal, onProgress } = options;
+  const { record } = first;
+  const watching = { clock, call, signal, onProgress };
+  if (isWanted && first.isForeign) {
+    const observation = await observeForeign(store, resource, watching);
+    const latest = await readOf(ground, resource);
+    return { ...latest, observation: latest.isForeign ? observation : unwatched(latest.record) };
+  }
+  const none = unwatched(record);
+  if (!isWanted || record === null || record.owner === '') return { ...first, observation: none };
+  try {
+    const observation = await observe(store, resource, record, watching);
+    const latest = await store.read(resource, call);
+    const isOther = latest === null || isChanged(record, latest);
+    return { ...first, observation: isOther ? { ...observation, state: 'changed' } : observation, record: latest };
+  } catch (error) {
+    if (signal?.aborted === true) throw error;
+    // The store went away while it was watched: nothing was seen, and what was read before it is old.
+    return { ...first, observation: none, trouble: messageOf(error) };
+  }
+}
+
+function unwatched(record: LeaseRecord | null): Observation {
+  return { state: 'none', forMs: 0, neededMs: record === null ? 0 : record.ttlMs + marginOf(record.ttlMs) };
 }
 
 interface Found {

@@ -113,7 +113,9 @@ function timeLeft({ info }: Gathered): Told | undefined {
   };
 }
 
-function watched({ info, observation }: Gathered): Told | undefined {
+function watched({ info, store, observation }: Gathered): Told | undefined {
+  const shape = store?.shape.known === true ? store.shape.value : undefined;
+  if (shape?.kind === 'foreign') return watchedForeign(shape.ttlMs, observation);
   if (info === null || info.state === 'free') return undefined;
   const source = "this process's monotonic clock";
   const caveat = 'what happened while this process stood still was not seen';
@@ -138,6 +140,23 @@ function watched({ info, observation }: Gathered): Told | undefined {
         meaning: 'nobody extends it',
         caveat,
       };
+}
+
+function watchedForeign(ttlMs: number | null, { state, forMs, neededMs }: Observation): Told {
+  const source = 'its time to live, two looks by this host';
+  const caveat = 'an owner that is at work may extend it seldom, or never';
+  if (state === 'changed') {
+    return { value: `extended within ${seconds(forMs)}`, source, meaning: 'its owner is at work', caveat: '' };
+  }
+  if (state === 'unchanged') {
+    const value = `not extended for ${seconds(forMs)} of ${seconds(neededMs)}`;
+    return { value, source, meaning: 'that does not show that its owner has ended', caveat };
+  }
+  const meaning =
+    ttlMs === null
+      ? 'it never expires: only who wrote it knows whether it is in use'
+      : '--observe tells whether it is extended; so do two looks at E1';
+  return { value: 'not watched', source, meaning, caveat };
 }
 
 function identity({ info }: Gathered): Told | undefined {

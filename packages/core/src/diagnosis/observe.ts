@@ -50,7 +50,7 @@ export async function observe(
 }
 
 /** Who looks on cannot break it. */
-function tell(onProgress: ObserveOptions['onProgress'], observation: Observation): void {
+export function tell(onProgress: ObserveOptions['onProgress'], observation: Observation): void {
   safely(silentLogger, 'onProgress', () => onProgress?.(observation));
 }
 
@@ -64,7 +64,7 @@ export function isChanged(before: LeaseRecord, after: LeaseRecord): boolean {
   );
 }
 
-function pause(clock: Clock, ms: number, signal: AbortSignal | undefined): Promise<void> {
+export function pause(clock: Clock, ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) return reject(signal.reason as Error);
     const abort = (): void => {

@@ -194,10 +194,11 @@ function find(facts: Facts): Found {
     );
   }
   if (shape === 'foreign') {
+    const seen = facts.observation.state === 'changed' ? ' It was extended while it was watched: its owner lives.' : '';
     return found(
       'foreign',
       'alarm',
-      `What lies at the key of ${resource} is not a lease of Leasehold. It is left alone.`,
+      `What lies at the key of ${resource} is not a lease of Leasehold. It is left alone.${seen}`,
     );
   }
   if (record === null) return findAbsent(facts);
