@@ -232,9 +232,15 @@ test('what was lost is waited for as long as its owner may trust it, by acquisit
   expect(kept.waitFor?.what).toContain('quarantine');
   expect(judge(facts({ ...lost, ageMs: 50_000 })).waitFor).toBeNull();
   // A fence knows of it, or it was thrown away: that may have been just now, however long ago the start was.
-  expect(judge(facts({ ...lost, fences: [FENCE] })).waitFor).toMatchObject({ ms: TTL_MS });
+  const perhapsNow = { ms: TTL_MS, what: expect.stringContaining('counts from the first look that found no record') };
+  expect(judge(facts({ ...lost, fences: [FENCE] })).waitFor).toMatchObject(perhapsNow);
+  expect(open.waitFor?.what).not.toContain('first look');
   const evicted = judge(facts({ ...lost, evictionPolicy: 'allkeys-lru', evictedKeys: 1 }));
   expect(evicted).toMatchObject({ code: 'evicted', waitFor: { ms: TTL_MS } });
+  // The policy was mended: what it has done is not.
+  const mended = judge(facts({ ...lost, evictedKeys: 3 }));
+  expect(mended).toMatchObject({ code: 'data-lost', sentence: expect.stringContaining('has evicted keys') });
+  expect(open.sentence).not.toContain('evicted');
 });
 
 /** mulberry32: the same numbers for the same seed. */
