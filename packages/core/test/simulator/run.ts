@@ -90,6 +90,7 @@ export async function simulate(plan: Plan, bug: Bug = NO_BUG): Promise<Run> {
   const history: History = { lines: world.lines, fences: world.fences, grants: world.grants, endMs: world.nowMs };
   const verdict = checkHistory(history, {
     clockDrift: 0.005,
+    sleepGrainMs: 10,
     pollMs: plan.ttlMs,
     fenceTimeoutMs: 1000,
     healedMs: plan.faults.length === 0 ? undefined : 0,

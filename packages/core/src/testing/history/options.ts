@@ -11,6 +11,11 @@ export interface CheckOptions {
    * machine, one monotonic clock.
    */
   readonly clockDrift?: number | undefined;
+  /**
+   * How coarse the clock is by which a process knows that its machine has slept: a deadline may be as much later, inside the
+   * margin. Default 0: no machine sleeps in the run. Linux: 10.
+   */
+  readonly sleepGrainMs?: number | undefined;
   /** Two beliefs may overlap by so much: what lies between a check and the line about it. Default 20. */
   readonly epsilonMs?: number | undefined;
   /** How often who wants a resource asks again. Default: the ttl. */
@@ -30,6 +35,7 @@ export interface CheckOptions {
 
 export interface Settings {
   readonly clockDrift: number;
+  readonly sleepGrainMs: number;
   readonly epsilonMs: number;
   readonly slackMs: number;
   readonly fenceTimeoutMs: number;
@@ -46,6 +52,7 @@ export function settingsOf(options: CheckOptions): Settings {
   const marginMs = (ttlMs: number): number => marginOf(ttlMs, safetyMarginMs);
   return {
     clockDrift,
+    sleepGrainMs: options.sleepGrainMs ?? 0,
     epsilonMs: options.epsilonMs ?? 20,
     pollMs: options.pollMs,
     slackMs: options.slackMs ?? 250,

@@ -25,7 +25,7 @@ export const writeIsGated: Invariant = {
       const { leaseId = '', atMs: sentMs, checkedMs: atMs = sentMs, delegated } = invoke;
       const tenancy = view.tenancy(leaseId);
       if (delegated === true || tenancy === undefined) return [];
-      const deadlineMs = trustedUntilMs(view, tenancy, atMs);
+      const deadlineMs = trustedUntilMs(view, tenancy, atMs) + view.settings.sleepGrainMs;
       if (atMs < deadlineMs) return [];
       const last = tenancy.confirmations.findLast(({ end }) => end.atMs <= atMs);
       const why = `the lease could be trusted until ${deadlineMs.toFixed(3)} ms, and the write began ${(atMs - deadlineMs).toFixed(3)} ms later`;
