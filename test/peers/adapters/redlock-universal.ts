@@ -9,7 +9,7 @@ export const redlockUniversal: Peer = {
   dependency: 'redlock-universal',
   needsNode: 22,
   configuration:
-    '`createLock(…).using` with its signal; it extends when four fifths of the lease are over, which cannot be set. `retryDelay` 100 ms (its default), as many retries as it takes, no circuit breaker (it would keep a waiter out)',
+    '`createLock(…).using` with its signal; it extends when four fifths of the lease are over, which cannot be set. `retryDelay` 100 ms (its default), as many retries as it takes, no circuit breaker (it would keep a waiter out). On Node 22, which it asks for',
   keys: (resource) => [`*${resource}*`],
   renewMs: (leaseMs) => leaseMs * 0.8,
   async open(surroundings) {
