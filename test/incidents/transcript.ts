@@ -35,7 +35,7 @@ export async function transcript(
   const kept = said
     .split('\n')
     .filter((line) => !/^(redis:\/\/.* · prefix|watching: )/.test(line))
-    .map((line) => line.trimEnd());
+    .map((line) => line.replaceAll(/\/\S*leasehold-incident-\w+\//g, '').trimEnd());
   const shown = lines === undefined ? excerpt(kept, sections) : kept.filter((line) => lines.test(line));
   const exit = code === 0 ? [] : [`(exit ${code})`];
   const whole = [`$ leasehold ${args.join(' ')}`, ...shown].join('\n').trimEnd();

@@ -85,12 +85,14 @@ function absentAdvice({ verdict: { allowed, waitFor }, at }: Diagnosis): readonl
 }
 
 /** Each master may have an owner of its own. */
-function splitAdvice({ masters, resource }: Diagnosis, { target, config }: Asked): readonly string[] {
+function splitAdvice({ masters, resource, lease, fences }: Diagnosis, { target, config }: Asked): readonly string[] {
   const name = quoteWord(resource);
   const each = masters.map(({ endpoint, promotedFrom }) =>
     promotedFrom === null ? endpoint : `${endpoint} (was a replica of ${promotedFrom}, and promoted)`,
   );
   const [, ...others] = masters;
+  const fence = fences.find(({ enforcing }) => enforcing)?.name;
+  const own = lease === null ? '' : `; here ${lease.fencingToken}`;
   const { prefix, address } = target;
   // With a config prefix and fences stay its own, whatever server is asked.
   const from = config === undefined ? `--prefix ${quoteWord(prefix)}` : `-c ${quoteWord(config)}`;
@@ -102,6 +104,6 @@ function splitAdvice({ masters, resource }: Diagnosis, { target, config }: Asked
       ({ endpoint }) =>
         `What the other says, which is asked alone then: leasehold diagnose ${name} ${from} -u ${scheme}://${endpoint}${database}`,
     ),
-    `If a wrong write is worse than none: leasehold seal ${name} --fence … --token <the larger of their tokens> --reason … (safe: it refuses every owner up to now, releases nothing).`,
+    `If a wrong write is worse than none: leasehold seal ${name} --fence ${fence === undefined ? '…' : quoteWord(fence)} --token <the larger of their tokens${own}> --reason … (safe: it refuses every owner up to now, and releases nothing).`,
   ];
 }
