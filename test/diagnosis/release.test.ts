@@ -334,7 +334,8 @@ test('a seal shuts out an owner that lives, releases nothing, and the next owner
   expect(noted?.detail).toBe('ann: INC-4711 (ledger)');
   const { verdict } = await diagnose(here.operator, 'r', { fences: [here.ledger] });
   expect(verdict).toMatchObject({
-    ...{ code: 'token-regressed', sentence: expect.stringContaining('sealed') },
+    // As the log tells of it, it is no riddle.
+    ...{ code: 'held', sentence: expect.stringContaining('It is shut out of ledger: sealed by hand') },
     // Its owner can still be asked to end: that needs no fence.
     allowed: { revoke: true, forceRelease: { allowed: false } },
   });

@@ -18,12 +18,16 @@ export function leaseAdvice(diagnosis: Diagnosis): readonly string[] {
   if (lease === null) return [];
   const past = pastAdvice(diagnosis, lease);
   if (lease.state === 'free') return [...waitAdvice(diagnosis), ...past];
+  const end = endAdvice(diagnosis);
+  // Behind a fence its end is one of the harder means, without one it comes first.
+  const [before, after] = isGuarded(diagnosis) ? [[], end] : [end, []];
   return [
     ...firstAdvice(diagnosis),
-    ...endAdvice(diagnosis),
+    ...before,
     ...waitAdvice(diagnosis),
     ...past,
     ...hardAdvice(diagnosis, lease),
+    ...after,
   ];
 }
 
@@ -55,10 +59,10 @@ function endAdvice(diagnosis: Diagnosis): readonly string[] {
   return [
     isFirst
       ? `End its process first: ${why}.`
-      : `Its process may be ended; it is ${state} (${detail}), and refused by the fence once the next owner has written there.`,
+      : `To end its process, which is ${state} (${detail}), and refused by the fence once the next owner has written there:`,
     endByHand === undefined
       ? `End it where it runs${isStopped ? ', with SIGKILL' : ''}.`
-      : `By this, which looks first whether it is the same process still: ${endByHand}`,
+      : `${endByHand}    # looks first whether it is the same process still`,
     isStopped
       ? 'SIGTERM would stay pending as long as it is stopped, and to let it go on (SIGCONT) would let it write.'
       : 'If it does not end, the same with -KILL.',

@@ -76,7 +76,7 @@ describe('a process that stands still', () => {
       const advice = adviceOn(code, { state: 'stopped', fences: [], allowed: { acquire: code === 'expired-alive' } });
       expect(advice.slice(0, 3)).toEqual([
         expect.stringMatching(/^End its process first: it is stopped/),
-        `By this, which looks first whether it is the same process still: ${KILL}`,
+        `${KILL}    # looks first whether it is the same process still`,
         'SIGTERM would stay pending as long as it is stopped, and to let it go on (SIGCONT) would let it write.',
       ]);
       expect(advice.join(' ')).not.toContain('Whoever asks gets it');
@@ -88,7 +88,7 @@ describe('a process that stands still', () => {
     expect(advice.join(' ')).not.toContain('first:');
     expect(advice).toContainEqual(expect.stringContaining(KILL));
     expect(advice).toContainEqual(expect.stringContaining('Whoever asks gets it'));
-    expect(advice.at(-1)).toEqual(SEAL);
+    expect(advice).toContainEqual(SEAL);
   });
 });
 
