@@ -142,7 +142,8 @@ function createProgram(session: ParsedSession): Command {
 /** A reader wants the commands before the options that they share. */
 function verbsFirst(help: string): string {
   const [usage = '', description = '', ...blocks] = help.trimEnd().split('\n\n');
-  const isVerbs = (block: string): boolean => [LOOK, ACT, RUN, PROVE, DATABASE].some((group) => block.startsWith(group));
+  const isVerbs = (block: string): boolean =>
+    [LOOK, ACT, RUN, PROVE, DATABASE].some((group) => block.startsWith(group));
   const verbs = blocks.filter(isVerbs);
   const rest = blocks.filter((block) => !isVerbs(block));
   return `${[usage, description, ...verbs, ...rest].join('\n\n')}\n`;
