@@ -52,14 +52,15 @@ export function findOwned(facts: Facts, record: LeaseRecord, isGuarded: boolean)
     return found(
       'token-regressed',
       'alarm',
-      `Fence ${riddle.name} ${why} What ${plain(record.owner)} writes there is refused already.`,
+      `Fence ${riddle.name} ${why} ${riddle.enforcing ? `What ${plain(record.owner)} writes there is refused already.` : 'It is not enforcing: what is written there may be admitted.'}`,
       remainingMs > 0 ? { waitFor: { what: 'the lease to run out', ms: remainingMs } } : { acquire: true },
     );
   }
   const its = findKnown(facts, record, isGuarded);
-  if (ahead.length === 0) return its;
-  // What its owner does is the same as without the seal, and so is what comes next.
-  const names = ahead.map(({ name }) => name).join(', ');
+  // What its owner does is the same as without the seal, and so is what comes next. One that is not enforcing shuts out nobody.
+  const shut = ahead.filter(({ enforcing }) => enforcing);
+  if (shut.length === 0) return its;
+  const names = shut.map(({ name }) => name).join(', ');
   const seal = `It is shut out of ${names}: sealed by hand, as the log of the resource tells; the next owner is admitted as always.`;
   return { ...its, sentence: `${its.sentence} ${seal}` };
 }

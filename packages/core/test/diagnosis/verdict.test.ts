@@ -146,6 +146,13 @@ test('a seal that the log tells of changes nothing else, and is told calmly; bes
   }
 });
 
+test('a fence that is not enforcing is not said to shut anybody out', () => {
+  const loose = { ...FENCE, enforcing: false, highest: 101 };
+  expect(judge(facts({ fences: [loose] })).sentence).toContain('It is not enforcing');
+  const sealed = facts({ fences: [{ ...loose, sealed: true }], loggedSeals: [101] });
+  expect(judge(sealed)).toMatchObject({ code: 'held', sentence: expect.not.stringContaining('shut out') });
+});
+
 test('a release by force is told of in the sentence where it is allowed, and nowhere else', () => {
   for (const [, fields] of rows) {
     const { sentence, allowed } = judge(facts(fields));
