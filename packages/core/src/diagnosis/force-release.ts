@@ -113,6 +113,7 @@ class Attempt {
   #floor = 0;
   #failure: SealFailure | null = null;
   #mayBeReleased = false;
+  #wasAskedTwice = false;
   #isLogged = true;
   readonly #ground: Ground;
   readonly #resource: string;
@@ -247,6 +248,7 @@ class Attempt {
       // The answer may be lost, and the release done: asked again, the store knows how this lease ended.
       if (!LeaseholdError.is(error, 'STORE_UNAVAILABLE')) throw error;
       this.#mayBeReleased = error instanceof StoreUnavailableError && error.mayHaveRun;
+      this.#wasAskedTwice = true;
       const again = await store.forceRelease(request, call).catch(() => undefined);
       if (again === undefined) throw error;
       this.#mayBeReleased = false;
@@ -257,7 +259,9 @@ class Attempt {
       this.#isLogged = await this.#hasLogged(request);
       return reply;
     }
-    const isOurs = reply.kind === 'lost' && reply.reason === 'force-released' && (await this.#hasLogged(request));
+    // Only of a question whose answer was lost: the same words may be those of somebody who types the same at the same time.
+    const mayBeOurs = this.#wasAskedTwice && reply.kind === 'lost' && reply.reason === 'force-released';
+    const isOurs = mayBeOurs && (await this.#hasLogged(request));
     return isOurs ? { kind: 'released' } : reply;
   }
 
