@@ -113,7 +113,10 @@ describe.concurrent('staged as it is told, and judged:', { timeout: 60_000 + 10 
   test('1, a long run that lives: left alone is right, its record deleted or its run stopped is wrong', async () => {
     await using here = await drill(1);
     expect((await here.diagnose()).verdict.code).toBe('held');
-    await here.showAdvice('held');
+    await here.show('held', ['diagnose', here.resource], {
+      sections: ['What to do', 'Refused: force-release'],
+      until: (said) => said.includes('alive, and extended'),
+    });
     expect(await here.wrongs()).toEqual([]);
     await here.cli('stop', '--reason', 'x', '--yes', '--timeout', '1ms');
     expect(await here.wrongs()).toContain('the run was not asked to end');

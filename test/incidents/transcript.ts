@@ -82,6 +82,7 @@ function withoutVolatile(text: string): string {
     [/\d+\.\d+\.\d+/g, '<version>'],
     [/\b\d+ (so far|keys since)/g, '<n> $1'],
     [/\b\d+ %/g, '<n> %'],
+    [/\band acquired <s> ago/g, 'and extended <s> ago'],
     [/extended \d+ times/g, 'extended <n> times'],
     [/\d\.\d\d of the ttl/g, '<ratio> of the ttl'],
     [/; the owner's host was <s> off the store/g, ''],
