@@ -1,20 +1,18 @@
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { LeaseManager } from '@leasehold/core';
 import { redisStore } from '@leasehold/core/redis';
 import { describe, expect, inject, test } from 'vitest';
 
-import { sourceArgs } from '../../scripts/lib/prepare.mjs';
 import { guardedFolder, removeFolder, spawnGuarded } from '../../scripts/services/guard.mjs';
+import { builtCommand } from '../support/built-command.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { uniqueName } from '../support/redis-client.ts';
 import { runCli, startCli, type CliProcess, type Result } from './fixtures/cli-process.ts';
 
 const redisUrl = inject('redisUrl');
-const bin = fileURLToPath(new URL('../../packages/cli/src/bin.ts', import.meta.url));
-const leasehold = [process.execPath, ...sourceArgs(), bin].map((part) => `'${part}'`).join(' ');
+const leasehold = [process.execPath, builtCommand].map((part) => `'${part}'`).join(' ');
 
 interface Shop extends AsyncDisposable {
   readonly manager: LeaseManager;

@@ -1,16 +1,14 @@
-import { fileURLToPath } from 'node:url';
 import { LeaseManager } from '@leasehold/core';
 import { redisStore } from '@leasehold/core/redis';
 import { describe, expect, inject } from 'vitest';
 
-import { sourceArgs } from '../../scripts/lib/prepare.mjs';
+import { builtCommand } from '../support/built-command.ts';
 import { testNeeding } from '../support/needing.ts';
 import { uniqueName } from '../support/redis-client.ts';
 import { Terminal } from '../support/terminal.ts';
 
 const redisUrl = inject('redisUrl');
-const bin = fileURLToPath(new URL('../../packages/cli/src/bin.ts', import.meta.url));
-const leasehold = [process.execPath, ...sourceArgs(), bin].map((part) => `'${part}'`).join(' ');
+const leasehold = [process.execPath, builtCommand].map((part) => `'${part}'`).join(' ');
 const LONG = `customer:${'0123456789'.repeat(9)}`;
 
 interface Shop extends AsyncDisposable {

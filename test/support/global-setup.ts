@@ -5,6 +5,7 @@ import { cleanUp } from '../../scripts/services/guard.mjs';
 import { ensure } from '../../scripts/services/obtain.mjs';
 import { startPostgres } from '../../scripts/services/postgres.mjs';
 import { startRedis } from '../../scripts/services/redis.mjs';
+import { buildCommand } from './built-command.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -15,7 +16,7 @@ declare module 'vitest' {
   }
 }
 
-/** One Redis and one PostgreSQL for all files. `npm test` has said where the programs are; else they are looked for here. */
+/** One Redis and one PostgreSQL for all files, and the command built. `npm test` has said where the programs are; else they are looked for here. */
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   const paths = await ensure(['redis', 'postgres', ...tools], { optional: tools });
   const { redis: binary, postgres: bin } = paths;
@@ -29,7 +30,11 @@ export default async function setUp(project: TestProject): Promise<() => Promise
   }
 
   try {
-    const [redis, postgres] = await Promise.all([startRedis({ binary }), startPostgres({ bin })]);
+    const [redis, postgres] = await Promise.all([
+      startRedis({ binary }),
+      startPostgres({ bin }),
+      project.name === 'services' ? buildCommand() : undefined,
+    ]);
     project.provide('redisUrl', redis.url);
     project.provide('postgresUrl', postgres.url);
   } catch (error) {
