@@ -87,6 +87,7 @@ export default defineConfig({
         test: {
           ...shared,
           env,
+          isolate: false, // as above; what a file opened is closed when it is over
           name: 'services', // one private Redis and one private PostgreSQL, shared by all files
           include: ['test/**/*.test.ts'],
           exclude: [...timed, ...exclude, 'test/packaging/**', '**/node_modules/**'],
