@@ -12,7 +12,7 @@ import type { Context } from './context.ts';
 import { failureOf, mayHaveRun } from './failure.ts';
 import { newLeaseId } from './lease-id.ts';
 import type { Tenure } from './tenure.ts';
-import { timed } from './timed.ts';
+import { timed, timedBatch } from './timed.ts';
 import type { Ticket } from './ticket.ts';
 import { elapsedMs, trustedMs, type Stamp } from './term.ts';
 import { throwIfAborted } from './aborted.ts';
@@ -48,11 +48,13 @@ export class HandOver {
     const item = { resource, leaseId: grant.leaseId, ttlMs: timing.ttlMs };
     let verdict: ExtendVerdict | undefined;
     let failure: LeaseholdError | undefined;
+    const told = timedBatch([tenure]);
     try {
       [verdict] = await store.extend([item], { timeoutMs: timing.callTimeoutMs });
     } catch (error) {
       failure = failureOf(error, resource);
     }
+    told?.(verdict === undefined ? [] : [verdict]);
     tenure.assertHeld();
     switch (verdict?.verdict) {
       case 'extended':

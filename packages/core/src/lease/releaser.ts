@@ -6,6 +6,11 @@ import { timed } from './timed.ts';
 import { withdraw } from './withdraw.ts';
 import { TIMED_OUT, within } from './within.ts';
 
+/** `released` of this very leaseId, told as its loss, is an earlier try of ours whose answer did not arrive. */
+function isReleased(reply: ReleaseReply | undefined): boolean {
+  return reply?.kind === 'released' || reply?.reason === 'released';
+}
+
 /** Ends tenures at the store. */
 export class Releaser {
   readonly #context: Context;
@@ -54,12 +59,12 @@ export class Releaser {
       const inTime = await within(this.#context.clock, confirmed, tenure.timing.callTimeoutMs);
       if (inTime !== true || reply === undefined) {
         this.#context.announcer.releaseUnconfirmed(tenure, failureOf(error, tenure.resource));
-        if (inTime === TIMED_OUT) void confirmed.then((done) => done && this.#announceReleased(tenure));
+        // What comes late may be that it is in other hands: whether by our release or by its end nobody can tell then.
+        if (inTime === TIMED_OUT) void confirmed.then(() => isReleased(reply) && this.#announceReleased(tenure));
         return 'unconfirmed';
       }
     }
-    // `released` of this very leaseId is an earlier try of ours whose answer did not arrive.
-    if (reply.kind === 'lost' && reply.reason !== 'released') {
+    if (reply.kind === 'lost' && !isReleased(reply)) {
       tenure.lose(reply.reason, 'by the word of the store, at the release');
       return 'lost';
     }
