@@ -17,6 +17,7 @@ import { SimProcess, START_MS } from './process.ts';
 import { RemoteFence, type FenceServer, type WriteBody } from './remote-fence.ts';
 import { RemoteStore } from './remote-store.ts';
 import type { StoreServer } from './server.ts';
+import type { Witness } from './witness.ts';
 import type { World } from './world.ts';
 
 /** What all processes of a run share. */
@@ -26,6 +27,7 @@ export interface Scene {
   readonly bug: Bug;
   readonly store: StoreServer;
   readonly resource: FenceServer;
+  readonly witness: Witness | undefined;
   /** Gives a ticket to another process, which adopts it. */
   readonly handOn: (from: Actor, ticket: Ticket, step: Step) => void;
 }
@@ -65,12 +67,14 @@ export class Actor {
       logger: silent,
     });
     this.process.recorder.listen(this.manager);
+    scene.witness?.manager(name, this.manager);
   }
 
   #storeOf({ client, hand }: Bug): LeaseStore {
     const port = client?.(this.store.port) ?? this.store.port;
     const recorded = recordStore(port, this.process.recorder);
-    return hand?.(recorded) ?? recorded;
+    const handed = hand?.(recorded) ?? recorded;
+    return this.#scene.witness?.store(this.process.name, handed) ?? handed;
   }
 
   /** All its steps, then, when all is calm, each resource once more, and the end. */

@@ -213,7 +213,7 @@ export class Faults {
     }
   }
 
-  async #force({ manager, fence }: Actor, resource: string): Promise<void> {
+  async #force({ manager, fence, process }: Actor, resource: string): Promise<void> {
     const lease = await manager.inspect(resource);
     if (lease === null || lease.state === 'free') return;
     const { leaseId } = lease;
@@ -225,7 +225,9 @@ export class Faults {
       return;
     }
     const probes = [this.#probe()];
-    await forceRelease(manager, resource, { leaseId, reason: 'simulated', probes, fences: [fence] });
+    const release = forceRelease(manager, resource, { leaseId, reason: 'simulated', probes, fences: [fence] });
+    this.#crew.scene.witness?.forces(process.name, release);
+    await release;
   }
 
   /** What an operator can do past all that would stop him: the lease of an owner that lives, unsealed. */

@@ -8,6 +8,8 @@ import { settled, type Settled } from './settled.ts';
 import type { ServerClock } from './server.ts';
 import type { World } from './world.ts';
 
+/** What it is called in its own errors, too. */
+const FENCE = 'ledger';
 /** A fence gives up on a resource that does not answer. */
 const FENCE_TIMEOUT_MS = 400;
 
@@ -20,7 +22,7 @@ type Watched = Fence<MemoryTx> & { readonly values: ReadonlyMap<string, unknown>
 
 /** The protected resource: a fence of this process, at the far end of every link, and a row for whatever it decides. */
 export class FenceServer {
-  readonly name = 'ledger';
+  readonly name = FENCE;
   readonly fence: Watched;
   readonly #world: World;
 
@@ -68,7 +70,7 @@ export class FenceServer {
 }
 
 function fenceOf(clock: ServerClock): MemoryFence {
-  return new MemoryFence({ clock });
+  return new MemoryFence({ clock, name: FENCE });
 }
 
 /** The protected resource as one process reaches it. */

@@ -6,6 +6,7 @@ import { Faults } from './faults.ts';
 import { planOf, type Plan, type ProcessPlan } from './plan.ts';
 import { FenceServer } from './remote-fence.ts';
 import { StoreServer } from './server.ts';
+import type { Witness } from './witness.ts';
 import { World } from './world.ts';
 
 export interface Run {
@@ -23,14 +24,14 @@ function person(id: string, seed: number): ProcessPlan {
 }
 
 /** A plan, from its beginning to the end of all its processes. The same plan gives the same history. */
-export async function simulate(plan: Plan, bug: Bug = NO_BUG): Promise<Run> {
+export async function simulate(plan: Plan, bug: Bug = NO_BUG, witness?: Witness): Promise<Run> {
   const world = new World(plan.seed);
   const store = new StoreServer(world, 1 + plan.storeDriftPpm / 1_000_000);
   const resource = new FenceServer(world, store.clock, bug.fence);
   const actors: Actor[] = [];
   const lives = new Map<string, number>();
   const scene: Scene = {
-    ...{ world, plan, bug, store, resource },
+    ...{ world, plan, bug, store, resource, witness },
     handOn(from, ticket, step) {
       const others = actors.filter(({ process, isDone }) => process.isAlive && !isDone && process !== from.process);
       const to = others[from.process.chance.below(Math.max(1, others.length))];
