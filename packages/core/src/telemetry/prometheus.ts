@@ -158,8 +158,10 @@ class LeaseMetrics {
     const manager = this.#manager;
     const classes = this.#classes;
     const each = (gauge: Gauge<'class'>, isHeld: boolean): void => {
+      // To look at a lease may find it lost, and a listener to that may ask for the gauge, too.
+      const leases = manager.held();
       gauge.reset();
-      for (const { resource, held } of manager.held()) {
+      for (const { resource, held } of leases) {
         if (held === isHeld) gauge.inc({ class: classes.label(resource) });
       }
     };

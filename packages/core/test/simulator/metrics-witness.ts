@@ -5,7 +5,7 @@ import type { LeaseEvent } from '../../src/events.ts';
 import type { LeaseManager } from '../../src/lease/manager.ts';
 import type { LeaseStore, StoreCall } from '../../src/store/store.ts';
 import { collectLeaseMetrics } from '../../src/telemetry/prometheus.ts';
-import type { History, HistoryLine } from '../../src/testing/history/history.ts';
+import type { Act, History, HistoryLine } from '../../src/testing/history/history.ts';
 import type { Witness } from './witness.ts';
 
 const OPERATIONS = ['acquire', 'adopt', 'extend', 'release', 'cancel'] as const;
@@ -20,11 +20,12 @@ interface Bounds {
 /** Names of samples, labels in the order of their names, with their values. */
 type Samples = Map<string, number>;
 
-/** At the gauge of what is held, when `leaseId` has just been acquired. */
+/** At the gauge of what is held, when something has just become of `leaseId`. */
 interface Look {
   readonly process: string;
+  readonly act: 'acquired' | 'lost';
   readonly leaseId: string;
-  /** It was found to be over by that. */
+  /** It is over, or was found to be over by that. */
   readonly isLost: boolean;
   readonly value: Promise<{ readonly values: readonly { readonly value: number }[] }>;
 }
@@ -74,15 +75,17 @@ export class MetricsWitness implements Witness {
     collectLeaseMetrics(manager, { register });
     for (const metric of metricsOf(register)) this.#change(metric);
     this.#registries.set(process, register);
-    manager.on('acquired', ({ leaseId }) => {
-      let isLost = false;
+    const look = (act: 'acquired' | 'lost', { leaseId }: LeaseEvent): void => {
+      let isLost = act === 'lost';
       const lose = (event: LeaseEvent): void => void (isLost ||= event.leaseId === leaseId);
       manager.on('lost', lose);
       // What it is at this moment: it is read before the promise is there.
       const value = register.getSingleMetric('leasehold_held')?.get();
       manager.off('lost', lose);
-      if (value !== undefined) this.#looks.push({ process, leaseId, isLost, value });
-    });
+      if (value !== undefined) this.#looks.push({ process, act, leaseId, isLost, value });
+    };
+    manager.on('acquired', (event) => look('acquired', event));
+    manager.on('lost', (event) => look('lost', event));
   }
 
   forces(process: string, release: Promise<ForceReleaseResult>): void {
@@ -93,20 +96,22 @@ export class MetricsWitness implements Witness {
     );
   }
 
-  /** Of each manager that has just acquired: that lease is held, and no other that is known to be over. */
+  /** A lease that has just been acquired is held, one that has just been lost is not, nor any that is known to be over. */
   async #held(process: string, lines: readonly HistoryLine[], wrong: string[]): Promise<void> {
     for (const look of this.#looks) {
       if (look.process !== process) continue;
-      const before = lines.findIndex(({ act, leaseId }) => act === 'acquired' && leaseId === look.leaseId);
+      const before = lines.findIndex(({ act, leaseId }) => act === look.act && leaseId === look.leaseId);
       const open = new Set<string | undefined>();
-      for (const { act, phase, leaseId } of lines.slice(0, before)) {
+      for (const { act, phase, leaseId } of lines.slice(0, before + 1)) {
         if ((act === 'acquire' || act === 'adopt') && phase === 'ok') open.add(leaseId);
         if (act === 'lost' || act === 'released' || act === 'handed-over' || act === 'release') open.delete(leaseId);
       }
       const least = look.isLost ? 0 : 1;
       const sum = (await look.value).values.reduce((total, { value }) => total + value, 0);
       if (!(sum >= least && sum <= open.size))
-        wrong.push(`${process}: leasehold_held is ${sum}, not ${least} to ${open.size}, with ${look.leaseId}`);
+        wrong.push(
+          `${process}: leasehold_held is ${sum}, not ${least} to ${open.size}, at ${look.act} of ${look.leaseId}`,
+        );
     }
   }
 
@@ -205,11 +210,7 @@ function events(lines: readonly HistoryLine[]): Map<string, Bounds> {
  * ends with it; otherwise nobody is told. A release by force tries the old token at the fence: that is nobody's write.
  */
 function refusals(lines: readonly HistoryLine[]): Map<string, Bounds> {
-  const own = new Set(
-    lines
-      .filter(({ act, phase }) => (act === 'acquire' || act === 'adopt') && phase === 'ok')
-      .map(({ leaseId }) => leaseId),
-  );
+  const own = grantedTo(lines);
   const refused = lines.filter(
     ({ act, outcome, leaseId }) =>
       (act === 'write' || act === 'activate') && outcome === 'STALE_TOKEN' && own.has(leaseId),
@@ -250,6 +251,12 @@ function forcedReleases(
   return bounds;
 }
 
+/** The leases that the store gave this process, as far as it was told. */
+function grantedTo(lines: readonly HistoryLine[]): Set<string | undefined> {
+  const grants = lines.filter(({ act, phase }) => (act === 'acquire' || act === 'adopt') && phase === 'ok');
+  return new Set(grants.map(({ leaseId }) => leaseId));
+}
+
 /**
  * What must hold beside: a lease is acquired, lost, released and asked to end once, after the store has granted it; it is
  * released only where the store confirmed that, and lost by the store's word or asked to end by it only where that is what
@@ -262,11 +269,12 @@ function limits(lines: readonly HistoryLine[]): Map<string, number> {
     leases(
       ({ act, phase, outcome }) => (act === 'extend' || act === 'release') && phase === 'fail' && outcome === word,
     );
-  const granted = leases(({ act, phase }) => (act === 'acquire' || act === 'adopt') && phase === 'ok');
+  const granted = grantedTo(lines);
+  const once = (act: Act): number => leases((line) => line.act === act && granted.has(line.leaseId));
   return new Map([
-    ['leasehold_wait_seconds_count', granted],
-    ['leasehold_lost_total', granted],
-    ['leasehold_cancelled_total', granted],
+    ['leasehold_wait_seconds_count', once('acquired')],
+    ['leasehold_lost_total', once('lost')],
+    ['leasehold_cancelled_total', once('cancelled')],
     [
       'leasehold_hold_seconds_count',
       leases(({ act, phase, outcome }) => act === 'release' && (phase === 'ok' || outcome === 'released')),
