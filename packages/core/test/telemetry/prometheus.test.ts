@@ -69,6 +69,24 @@ describe('collectLeaseMetrics', () => {
     expect(line(await register.metrics(), 'leasehold_zombies{class="customer"}')).toBeUndefined();
   });
 
+  test('a gauge whose reading finds a lease lost, and is read by a listener to that, counts no lease twice', async () => {
+    const { manager, clock } = bench();
+    const register = new Registry();
+    collectLeaseMetrics(manager, { register });
+    await manager.acquire('short:1', { ttl: '1s' });
+    const lease = await manager.acquire('long:1', { ttl: '1m' });
+    const inside: Promise<string>[] = [];
+    manager.on('lost', () => void inside.push(register.metrics()));
+    clock.block(1000);
+    const body = await register.metrics();
+    expect(inside).toHaveLength(1);
+    for (const each of [body, await inside[0]]) {
+      expect(line(each ?? '', 'leasehold_held{class="long"}')).toBe('1');
+      expect(line(each ?? '', 'leasehold_held{class="short"}')).toBeUndefined();
+    }
+    await lease.release();
+  });
+
   test('what a process measures of itself is there, each in seconds, and what is not known has no sample', async () => {
     const { manager, clock, store } = bench();
     // A store whose clock is ahead by a tenth of a second.
