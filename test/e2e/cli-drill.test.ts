@@ -21,7 +21,7 @@ const TTL = '1500ms';
 /** Each starts three to a dozen processes. */
 const SLOW = { timeout: 60_000 };
 const OWN = ['>pw', '+rpush', '+lrange'];
-const brokenFence = fileURLToPath(new URL('fixtures/drill-broken-fence.ts', import.meta.url));
+const brokenFence = fileURLToPath(new URL('fixtures/drill-broken-fence.mjs', import.meta.url));
 
 interface Drilled {
   readonly schema: string;

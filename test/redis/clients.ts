@@ -1,6 +1,6 @@
 import { redisStore, type RedisSource, type RedisStoreOptions } from '@leasehold/core/redis';
 import { createClient } from 'redis';
-import { afterEach } from 'vitest';
+import { onTestFinished } from 'vitest';
 
 /** By what a store can be connected: the same must hold for each. */
 export const clients: readonly (readonly [string, (url: string) => RedisSource])[] = [
@@ -8,18 +8,13 @@ export const clients: readonly (readonly [string, (url: string) => RedisSource])
   ['node-redis', (url) => createClient({ url, RESP: 2 })],
 ];
 
-const open: { close(): Promise<void> }[] = [];
-
 /** A store that is closed after the test. */
 export function storeOn(source: RedisSource, options: RedisStoreOptions = {}) {
   const store = redisStore(source, options);
-  open.push(store);
+  // Not a hook of this module: files that share a process load it once.
+  onTestFinished(() => store.close());
   return store;
 }
-
-afterEach(async () => {
-  for (const store of open.splice(0)) await store.close();
-});
 
 /** Settles with the error, and how long it took. */
 export async function failing(work: Promise<unknown>): Promise<{ error: Error & Record<string, unknown>; ms: number }> {

@@ -12,6 +12,8 @@ export const builtCommand: string = fileURLToPath(new URL('../../packages/cli/di
  */
 export async function buildCommand(): Promise<void> {
   const compiler = fileURLToPath(new URL('../../node_modules/typescript/bin/tsc', import.meta.url));
-  const { ok, output, errors } = await thisMachine.run(process.execPath, [compiler, '-b', 'packages/cli'], { cwd: root });
+  const { ok, output, errors } = await thisMachine.run(process.execPath, [compiler, '-b', 'packages/cli'], {
+    cwd: root,
+  });
   if (!ok) process.stderr.write(`packages/cli was compiled, with errors:\n${output}${errors}`);
 }

@@ -2,6 +2,9 @@ import { afterAll, afterEach, beforeEach } from 'vitest';
 
 import { endLeftovers } from './leftovers.ts';
 
+// npm tells the version of the package it runs, and owners show it. Tests see the same with and without npm.
+delete process.env['npm_package_version'];
+
 /** Tests of the file that are in progress: several, if they are concurrent. */
 let running = 0;
 

@@ -45,10 +45,10 @@ export const workGoesOn: Invariant = {
   },
 };
 
-/** Not one that was content with a refusal, or whose process ended. */
+/** Not one that was content with a refusal, that had what it wanted when the fault was over, or whose process ended. */
 function isServedOrWaits(view: View, { invoke, end }: Call, untilMs: number): boolean {
   if (untilMs > view.endMs || (view.died(invoke.process)?.atMs ?? Infinity) < untilMs) return false;
-  return end === undefined || end.atMs > untilMs || (end.phase === 'ok' && end.atMs >= view.healedMs);
+  return end === undefined || end.atMs > untilMs || (end.phase === 'ok' && end.atMs > view.healedMs);
 }
 
 export const floorIsLearned: Invariant = {
