@@ -1,0 +1,82 @@
+// npm run prove [-- --quick | --long] [--only PART]: all that stands behind docs/proof.md, one part after the other, on servers
+// that it starts itself. Exits with 1 if a part fails.
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+import { command, runNode } from './lib/foreground.mjs';
+import { prepare, root, sourceArgs } from './lib/prepare.mjs';
+import { step } from './lib/steps.mjs';
+import { ensure } from './services/obtain.mjs';
+import { startRedis } from './services/redis.mjs';
+
+/** What each part is given, by how much patience there is. */
+const sizes = {
+  quick: { seeds: '2000', repeat: '1', minutes: '2' },
+  normal: { seeds: '20000', repeat: '5', minutes: '10' },
+  long: { seeds: '100000', repeat: '50', minutes: '60' },
+};
+
+const script = (/** @type {string} */ name) => join(root, 'scripts', `${name}.mjs`);
+
+/** @type {Record<string, { what: string, run: (size: typeof sizes.normal, tools: Tools) => Promise<number> }>} */
+const parts = {
+  rules: {
+    what: 'seeded bugs: each rule, each conformance case and each model fails where it has to',
+    run: (_, { node }) =>
+      node([
+        script('test'),
+        ...['--project', 'unit', 'packages/core/test/testing', 'packages/core/test/simulator/bugs'],
+        ...['packages/core/test/model'],
+      ]),
+  },
+  model: {
+    what: 'all interleavings of a small world',
+    run: (_, { node }) => node([script('model')]),
+  },
+  simulation: {
+    what: 'managers, store and fence in one process under faults that a seed decides',
+    run: ({ seeds }, { node }) => node([script('simulate'), '--seeds', seeds]),
+  },
+  drills: {
+    what: 'the proofs, on real processes and a real server',
+    run: async ({ repeat }, { node, redis }) => {
+      const { url } = await startRedis({ binary: redis });
+      const main = join(root, 'packages/cli/src/bin.ts');
+      return node([...sourceArgs(), main, 'drill', '--yes', '--url', url, '--ttl', '1s', '--repeat', repeat]);
+    },
+  },
+  chaos: {
+    what: 'managers, schedulers and workers as processes, under every fault and pairs of them',
+    run: ({ minutes }, { node }) => node([script('chaos'), '--minutes', minutes]),
+  },
+};
+
+/** @typedef {{ node: (args: readonly string[]) => Promise<number>, redis: string }} Tools */
+
+const { values } = parseArgs({
+  options: { quick: { type: 'boolean' }, long: { type: 'boolean' }, only: { type: 'string', multiple: true } },
+});
+const size = values.quick ? sizes.quick : values.long ? sizes.long : sizes.normal;
+const unknown = values.only?.find((name) => !(name in parts));
+
+await command(async (stopping) => {
+  if (unknown !== undefined) throw new Error(`--only ${unknown}: there are ${Object.keys(parts).join(', ')}`);
+  await prepare(step);
+  const { redis } = await ensure(['redis'], { step });
+  if (redis === undefined) throw new Error('no redis-server');
+  const node = (/** @type {readonly string[]} */ args) => runNode(args, { cwd: root, env: process.env, stopping });
+  /** @type {string[]} */
+  const results = [];
+  let failed = 0;
+  for (const [name, { what, run }] of Object.entries(parts)) {
+    if (values.only?.includes(name) === false) continue;
+    process.stdout.write(`\n── ${name}: ${what}\n`);
+    const began = performance.now();
+    const code = await run(size, { node, redis });
+    if (stopping.aborted) return 1;
+    if (code !== 0) failed++;
+    results.push(`${code === 0 ? 'proven' : 'FAILED'}  ${name} (${((performance.now() - began) / 1000).toFixed(0)} s)`);
+  }
+  process.stdout.write(`\n${results.join('\n')}\n`);
+  return failed === 0 ? 0 : 1;
+});
