@@ -2,8 +2,9 @@ import { LeaseholdError, type Refusal } from '@leasehold/core';
 
 import { Claim } from './claim.ts';
 import { warn, type SkipReason } from './events.ts';
-import type { Job } from './job.ts';
+import { MAX_AHEAD_MS, type Job } from './job.ts';
 import { pause } from './pause.ts';
+import { slotNear, type Schedule } from './slots.ts';
 
 /** How long a clock that is ahead of the store's is waited for, at most. Beyond it the clock is wrong. */
 const MAX_CLOCK_WAIT_MS = 60_000;
@@ -42,12 +43,14 @@ export interface Ends {
 export class Claimant {
   readonly #job: Job;
   readonly #patienceMs: number;
+  readonly #schedule: Schedule | undefined;
   #warnedOfClock = false;
 
-  /** A claim is begun within `maxDelayMs` of its grant, or given back soon after. */
-  constructor(job: Job, maxDelayMs: number) {
+  /** A claim is begun within `maxDelayMs` of its grant, or given back soon after. The schedule, where it is known. */
+  constructor(job: Job, maxDelayMs: number, schedule?: Schedule) {
     this.#job = job;
     this.#patienceMs = maxDelayMs + BEGIN_MARGIN_MS;
+    this.#schedule = schedule;
   }
 
   /** Rejects only when the store or a fence cannot be asked. */
@@ -105,7 +108,7 @@ export class Claimant {
     for (const signal of enders) signal.addEventListener('abort', end);
     try {
       if (enders.some(({ aborted }) => aborted)) return null;
-      const acquisition = this.#job.acquisition(tick, cancel, waitMs);
+      const acquisition = this.#job.acquisition(tick, cancel, waitMs, this.#maxAheadMs(tick));
       const answer = await Claim.ask(manager, acquisition, { clock, ms: this.#patienceMs });
       if (!(answer instanceof Claim)) {
         this.#job.forget(cancel);
@@ -128,6 +131,16 @@ export class Claimant {
   /** By the clock that the schedule went by, so that this machine's error does not count. */
   #lateMs(tick: number): number {
     return this.#job.clock.wallMs() - tick;
+  }
+
+  /**
+   * Whoever claims a tick shuts out the one before it. So that one must have been due for half of the time between them:
+   * by then whoever runs it has asked.
+   */
+  #maxAheadMs(tick: number): number {
+    if (this.#schedule === undefined) return MAX_AHEAD_MS;
+    const before = slotNear(this.#schedule, tick - 1, 2 * MAX_AHEAD_MS, 0);
+    return before === null ? MAX_AHEAD_MS : Math.min(MAX_AHEAD_MS, Math.floor((tick - before) / 2));
   }
 
   #tellWaiting(tick: number, { reason, holder, aheadMs }: Refusal): void {

@@ -29,6 +29,8 @@ export interface MinHold {
   readonly minHoldMs: number;
 }
 
+/** How far in the store's future a tick may lie that is claimed, at most. */
+export const MAX_AHEAD_MS = 2000;
 /** How often a run that has lost its lease and goes on is told of. */
 const STILL_RUNNING_MS = 60_000;
 /** How soon the clocks are asked again about the lease of a run that was cancelled. */
@@ -77,7 +79,12 @@ export class Job {
   }
 
   /** What a run for this tick asks for (epoch ms), one that keeps its distance to the one before, or one without either. */
-  acquisition(tick: number | MinHold | null, cancel: AbortController, wait = 0): Acquisition {
+  acquisition(
+    tick: number | MinHold | null,
+    cancel: AbortController,
+    wait = 0,
+    maxAhead: number = MAX_AHEAD_MS,
+  ): Acquisition {
     const { name: job, resource, lease, overlap, startingDeadlineMs, retry } = this.settings;
     // A tick comes from a timer that may have been set inside a run: it is no part of that run, and may wait for it.
     const asked = { ...lease, signal: cancel.signal, wait, detached: tick !== null };
@@ -85,7 +92,9 @@ export class Job {
       return { resource, options: { ...asked, tick: { job, minHold: tick.minHoldMs } } };
     }
     const options =
-      tick === null ? asked : { ...asked, tick: { job, at: tick, startingDeadline: startingDeadlineMs, retry } };
+      tick === null
+        ? asked
+        : { ...asked, tick: { job, at: tick, startingDeadline: startingDeadlineMs, maxAhead, retry } };
     if (overlap === 'skip') return { resource, options };
     // One use of a resource: what is remembered of it need only outlast the tick.
     const retention = Math.max(MIN_RETENTION_MS, 2 * startingDeadlineMs);

@@ -119,9 +119,9 @@ class Calls {
   ) {
     const { job, schedule, minHoldMs, onSkipped } = settings;
     this.#job = new Job({ manager, clock: systemClock, announce }, handler, job);
-    this.#claimant = new Claimant(this.#job, 0);
-    this.#parent = new ParentClaim(manager, job);
     this.#schedule = schedule === undefined ? undefined : new Schedule(schedule, job.timezone);
+    this.#claimant = new Claimant(this.#job, 0, this.#schedule);
+    this.#parent = new ParentClaim(manager, job);
     this.#zone = this.#schedule?.zone ?? new Zone(job.timezone);
     this.#minHoldMs = minHoldMs;
     if (onSkipped !== undefined) this.#events.on('skipped', onSkipped);

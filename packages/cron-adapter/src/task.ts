@@ -37,8 +37,8 @@ export class Task {
   constructor(job: Job, expression: string, { catchUp, maxRandomDelayMs, cron }: ScheduleSettings) {
     this.job = job;
     this.#catchesUp = catchUp === 'latest';
-    const claimant = new Claimant(job, maxRandomDelayMs);
     const schedule = scheduleOf(expression, job);
+    const claimant = new Claimant(job, maxRandomDelayMs, schedule);
     this.#recovery = new Recovery(job, claimant, schedule, {
       catchUp: this.#catchesUp,
       begin: (claim, tick) => this.#begin(claim, new Date(tick)),

@@ -6,6 +6,7 @@ import { Elector } from '../src/elector.ts';
 import type { Announce } from '../src/events.ts';
 import { Job } from '../src/job.ts';
 import { parseScheduleOptions, type ScheduleOptions } from '../src/options.ts';
+import { Schedule } from '../src/slots.ts';
 import { Bench, START_MS, storeBehind } from './support/bench.ts';
 
 const bench = new Bench();
@@ -24,6 +25,7 @@ function elector(
   manager: LeaseManager,
   options: Partial<ScheduleOptions> = {},
   isRunningHere = (): boolean => false,
+  schedule?: Schedule,
 ): Ours {
   const { job: settings, maxRandomDelayMs } = parseScheduleOptions({ name: 'job', ...options });
   const said: string[] = [];
@@ -34,7 +36,7 @@ function elector(
   const job = new Job({ manager, clock: systemClock, announce }, () => {}, settings);
   vi.spyOn(job, 'isRunningHere', 'get').mockImplementation(isRunningHere);
   const ignored = { skipped: () => {}, unavailable: () => {} };
-  const ours = new Elector(job, new Claimant(job, maxRandomDelayMs), ignored, maxRandomDelayMs > 0);
+  const ours = new Elector(job, new Claimant(job, maxRandomDelayMs, schedule), ignored, maxRandomDelayMs > 0);
   return {
     shouldRun: (key) => ours.shouldRun(key),
     onComplete: (key) => ours.onComplete(key),
@@ -125,6 +127,44 @@ describe('a clock ahead of the store', () => {
     await bench.pass(100);
     expect(await nowOf(answer)).toBe(true);
     await ours.onComplete(keyOf('job', START_MS));
+  });
+
+  test.each([
+    ['* * * * * *', 500],
+    ['*/2 * * * * *', 1000],
+    ['*/3 * * * * *', 1500],
+    ['*/10 * * * * *', 2000],
+    ['0 * * * *', 2000],
+  ])(
+    'of %s asks at most %i ms too early, so that the tick before has been due for as long',
+    async (expression, aheadMs) => {
+      const schedule = new Schedule(expression, 'UTC');
+      for (const [early, answer] of [
+        [aheadMs, true],
+        [aheadMs + 1, 'pending'],
+      ] as const) {
+        // It is half a second past the start.
+        const manager = new LeaseManager({ store: storeBehind(500 + early) });
+        const ours = elector(manager, {}, () => false, schedule);
+        expect(await nowOf(ours.shouldRun(keyOf('job', START_MS)))).toBe(answer);
+        await ours.stop();
+        await ours.onComplete(keyOf('job', START_MS));
+      }
+    },
+  );
+
+  test('by more than a period shuts out no tick that is still to come', async () => {
+    const schedule = new Schedule('* * * * * *', 'UTC');
+    const ahead = elector(bench.process().manager, {}, () => false, schedule);
+    const other = elector(bench.process().manager, {}, () => false, schedule);
+    // It is 500 ms past the start, and by its clock two seconds.
+    const second = ahead.shouldRun(keyOf('job', START_MS + 2000));
+    await bench.pass(500);
+    expect(await nowOf(other.shouldRun(keyOf('job', START_MS + 1000)))).toBe(true);
+    await other.onComplete(keyOf('job', START_MS + 1000));
+    await bench.pass(1000);
+    expect(await nowOf(second)).toBe(true);
+    await ahead.onComplete(keyOf('job', START_MS + 2000));
   });
 
   test('by more than can be waited for runs nothing here, and says so once', async () => {
