@@ -1,0 +1,159 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { checkHistory, Recorder, type Counts, type History } from '@leasehold/core/testing/history';
+
+import { randomOf } from '../e2e/fixtures/random.ts';
+import { LiveStage } from './live-stage.ts';
+import type { Healed, Nemesis, Need } from './nemesis.ts';
+import { FENCE_SETTLES_MS, type BugName } from './owners/setup.ts';
+import { sharedMs } from './pen.ts';
+import type { Plan } from './plan.ts';
+import { workloadOf, type Workload } from './workload.ts';
+
+export interface Services {
+  /** A superuser's URL of a PostgreSQL. */
+  readonly postgresUrl: string;
+  /** Of a Redis for queues, which nobody hurts. */
+  readonly queueUrl: string;
+}
+
+/** One fault, and its evidence. */
+export interface Fault {
+  readonly nemesis: string;
+  readonly effect: number;
+}
+
+/** How an episode came out. */
+export interface Episode {
+  readonly plan: Plan;
+  readonly faults: readonly Fault[];
+  readonly counts: Counts;
+  /** Each broken rule in words, with the events that show it. */
+  readonly breaches: readonly string[];
+  readonly waived: readonly string[];
+  readonly history: History;
+  /** From the first moment of the processes at work to the end. Milliseconds. */
+  readonly chaosMs: number;
+}
+
+/** Rules of liveness are asked of a machine that has much else to do. Those of safety know no patience. */
+const PATIENT = { pollMs: 12_000, slackMs: 6000, fenceTimeoutMs: FENCE_SETTLES_MS };
+/** How long to wait until each resource is worked on again: longer than the rule allows. */
+const AGAIN_MS = 40_000;
+
+/** Plays one episode and judges it. Rejects if it could not be played at all. */
+export async function playEpisode(plan: Plan, services: Services, bug: BugName | null = null): Promise<Episode> {
+  const workload = workloadOf(plan, services);
+  await using stage = await LiveStage.open({
+    ...plan,
+    needs: new Set(plan.nemeses.flatMap(({ needs = [] }): readonly Need[] => needs)),
+    resources: workload.resources,
+    postgresUrl: services.postgresUrl,
+    queue: workload.queue,
+    bug,
+  });
+  const beganMs = sharedMs();
+  const troubles: string[] = [];
+  const faults: Fault[] = [];
+  const waited: string[] = [];
+  await using working = workload.begin();
+  await writtenOn(stage, await stage.ledger.versions());
+  const untilMs = sharedMs() + plan.strikeMs;
+  await Promise.all(
+    plan.nemeses.map((nemesis, index) =>
+      new Striker(stage, nemesis, plan.seed + index).strikeUntil(untilMs, faults, troubles),
+    ),
+  );
+  // All is well again: each resource is worked on again, and by processes that all live.
+  await Promise.all(stage.seats.map((seat) => seat.startAgain()));
+  waited.push(...(await writtenOn(stage, await stage.ledger.versions())));
+  troubles.push(...(await working.settle(stage)));
+  await Promise.all(stage.seats.map((seat) => seat.close()));
+  const endMs = sharedMs();
+  troubles.push(...stage.seats.flatMap((seat) => seat.troubles));
+  const history = await stage.history(endMs);
+  const { findings, waived, counts } = checkHistory(history, PATIENT);
+  const broken = findings.filter(({ invariant }) => invariant !== 'V2').map(({ message }) => message);
+  // Without a finding of L1 it is a resource that nobody wanted.
+  troubles.push(...waited);
+  return {
+    plan,
+    faults,
+    counts,
+    breaches: [...broken, ...troubles],
+    waived: waived.map(({ invariant, why }) => `${invariant}: ${why}`),
+    history,
+    chaosMs: endMs - beganMs,
+  };
+}
+
+/** Resolves when each resource has seen another write; with what has not in time. */
+async function writtenOn(stage: LiveStage, before: ReadonlyMap<string, number>): Promise<readonly string[]> {
+  const untilMs = sharedMs() + AGAIN_MS;
+  for (;;) {
+    const now = await stage.ledger.versions();
+    const left = stage.qualified.filter((resource) => (now.get(resource) ?? 0) <= (before.get(resource) ?? 0));
+    if (left.length === 0) return [];
+    if (sharedMs() > untilMs)
+      return left.map((resource) => `nobody wrote to ${resource} within ${AGAIN_MS} ms of peace`);
+    await sleep(50);
+  }
+}
+
+/** One nemesis in one episode. */
+class Striker {
+  readonly #stage: LiveStage;
+  readonly #nemesis: Nemesis;
+  readonly #random: () => number;
+  readonly #recorder: Recorder;
+  #nowMs = 0;
+
+  constructor(stage: LiveStage, nemesis: Nemesis, seed: number) {
+    this.#stage = stage;
+    this.#nemesis = nemesis;
+    this.#random = randomOf(seed);
+    this.#recorder = new Recorder({
+      process: `nemesis ${nemesis.name}`,
+      now: () => this.#nowMs,
+      write: (line) => stage.nemesisPen({ line }),
+    });
+  }
+
+  async strikeUntil(untilMs: number, faults: Fault[], troubles: string[]): Promise<void> {
+    const { name, atMost = Infinity } = this.#nemesis;
+    let strikes = 0;
+    // At least once, however long others take.
+    for (let tries = 0; strikes < atMost && (sharedMs() < untilMs || (strikes === 0 && tries < 100)); tries++) {
+      await sleep(100 + this.#random() * 500);
+      try {
+        const effect = await this.#strike();
+        if (effect === null) continue;
+        strikes++;
+        faults.push({ nemesis: name, effect });
+      } catch (error) {
+        troubles.push(`the nemesis ${name} failed: ${error instanceof Error ? (error.stack ?? '') : String(error)}`);
+        return;
+      }
+    }
+    if (strikes === 0) troubles.push(`the nemesis ${name} found nothing to strike`);
+  }
+
+  async #strike(): Promise<number | null> {
+    const { name, kinds = [name] } = this.#nemesis;
+    const fromMs = sharedMs();
+    const strike = await this.#nemesis.strike(this.#stage);
+    if (strike === null) return null;
+    const { targets = [undefined] } = strike;
+    this.#nowMs = strike.fromMs ?? fromMs;
+    const recordings = kinds.flatMap((nemesis) =>
+      targets.map((target) => this.#recorder.begin('nemesis', { nemesis, target, outcome: name })),
+    );
+    await sleep(strike.forMs);
+    const healed = await strike.heal();
+    const { effect, untilMs }: Healed = typeof healed === 'number' ? { effect: healed, untilMs: sharedMs() } : healed;
+    this.#nowMs = untilMs;
+    for (const { about, end } of recordings) end('ok', { nemesis: about.nemesis, target: about.target, effect });
+    return effect;
+  }
+}
+
+export type { Workload };

@@ -1,0 +1,85 @@
+import type { Nemesis, Need, WorkloadName } from './nemesis.ts';
+import { nemeses } from './nemeses/index.ts';
+import { randomOf } from '../e2e/fixtures/random.ts';
+
+/** What one episode is to be. The same seed gives the same plan; not the same run, for its processes are real. */
+export interface Plan {
+  readonly seed: number;
+  readonly workload: WorkloadName;
+  readonly nemeses: readonly Nemesis[];
+  readonly ttlMs: number;
+  readonly seats: number;
+  /** How long faults are brought about. Milliseconds. */
+  readonly strikeMs: number;
+}
+
+export const WORKLOADS: readonly WorkloadName[] = ['core', 'cron', 'bullmq'];
+
+export interface Wanted {
+  readonly seed: number;
+  readonly workloads: readonly WorkloadName[];
+  /** Names; empty for all. */
+  readonly only: readonly string[];
+  /** Pairs as well as each alone. */
+  readonly pairs: boolean;
+  readonly strikeMs: number;
+}
+
+/** Nemeses that may strike together. */
+function getOn(a: Nemesis, b: Nemesis): boolean {
+  return a.name !== b.name && a.notWith?.includes(b.name) !== true && b.notWith?.includes(a.name) !== true;
+}
+
+export function nemesesNamed(names: readonly string[]): readonly Nemesis[] {
+  for (const name of names) {
+    if (!nemeses.some((each) => each.name === name)) {
+      throw new Error(`there is no nemesis '${name}'; there are ${nemeses.map((each) => each.name).join(', ')}`);
+    }
+  }
+  return names.length === 0 ? nemeses : nemeses.filter(({ name }) => names.includes(name));
+}
+
+/** All episodes of one round, in an order by chance. A round gives each nemesis a turn with each workload, and each pair one with one. */
+export function roundOf(
+  { seed, workloads, only, pairs, strikeMs }: Wanted,
+  permits: (need: Need) => boolean,
+): readonly Plan[] {
+  const random = randomOf(seed);
+  const able = nemesesNamed(only).filter(({ needs = [] }) => needs.every(permits));
+  const casts: (readonly [WorkloadName, readonly Nemesis[]])[] = [];
+  const fits = (workload: WorkloadName, cast: readonly Nemesis[]): boolean =>
+    cast.every((each) => each.workloads?.includes(workload) ?? true);
+  for (const workload of workloads) {
+    for (const nemesis of able) if (fits(workload, [nemesis])) casts.push([workload, [nemesis]]);
+  }
+  if (pairs) {
+    for (const [index, one] of able.entries()) {
+      for (const other of able.slice(index + 1)) {
+        const possible = workloads.filter((workload) => fits(workload, [one, other]));
+        const workload = possible[Math.floor(random() * possible.length)];
+        if (workload !== undefined && getOn(one, other)) casts.push([workload, [one, other]]);
+      }
+    }
+  }
+  return shuffled(casts, random).map(([workload, cast]) => ({
+    seed: Math.floor(random() * 2 ** 31),
+    workload,
+    nemeses: cast,
+    ttlMs: 800 + Math.floor(random() * 5) * 150,
+    seats: 3,
+    strikeMs,
+  }));
+}
+
+function shuffled<T>(items: readonly T[], random: () => number): readonly T[] {
+  const all = [...items];
+  for (let last = all.length - 1; last > 0; last--) {
+    const at = Math.floor(random() * (last + 1));
+    [all[last], all[at]] = [all[at] as T, all[last] as T];
+  }
+  return all;
+}
+
+export function titleOf({ workload, nemeses: cast, seed, ttlMs }: Plan): string {
+  return `${workload}, ${cast.map(({ name }) => name).join(' and ') || 'no fault'} (seed ${seed}, ttl ${ttlMs} ms)`;
+}
