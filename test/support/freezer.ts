@@ -1,5 +1,5 @@
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { closed, opened } from './leftovers.ts';
@@ -56,6 +56,25 @@ export class FreezableGroup implements AsyncDisposable {
     await this.#set(false);
   }
 
+  /** By the system's word. */
+  get isFrozen(): boolean {
+    const [file, frozen] = this.#version === 2 ? ['cgroup.events', 'frozen 1'] : ['freezer.state', 'FROZEN'];
+    return readFileSync(join(this.path, file), 'utf8').includes(frozen);
+  }
+
+  /** Whoever is in it goes on outside of it, and it is no more. */
+  async letGo(): Promise<void> {
+    await this.thaw();
+    for (const pid of this.#pids()) {
+      try {
+        writeFileSync(join(dirname(this.path), 'cgroup.procs'), pid);
+      } catch {
+        // it has just ended
+      }
+    }
+    await this[Symbol.asyncDispose]();
+  }
+
   async #set(isFrozen: boolean): Promise<void> {
     const [file, value, state, wanted] =
       this.#version === 2
@@ -68,9 +87,8 @@ export class FreezableGroup implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     closed(this.#leftover);
     await this.thaw();
-    const pids = (): string[] => readFileSync(join(this.path, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean);
-    for (const pid of pids()) process.kill(Number(pid), 'SIGKILL');
-    while (pids().length > 0) await sleep(1);
+    for (const pid of this.#pids()) process.kill(Number(pid), 'SIGKILL');
+    while (this.#pids().length > 0) await sleep(1);
     for (;;) {
       try {
         return rmdirSync(this.path);
@@ -80,5 +98,9 @@ export class FreezableGroup implements AsyncDisposable {
         await sleep(1);
       }
     }
+  }
+
+  #pids(): string[] {
+    return readFileSync(join(this.path, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean);
   }
 }

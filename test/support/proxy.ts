@@ -117,21 +117,21 @@ export class TcpProxy implements AsyncDisposable {
     this.#target = { ...this.#target, port };
   }
 
-  /** The next (such) request, when it has arrived here. */
-  nextRequest(match?: Match): Promise<Buffer> {
-    return new Promise((resolve) => this.#trap(match, (_, bytes) => resolve(bytes)));
+  /** The next (such) request, when it has arrived here. Aborted, it is waited for no longer, and this never settles. */
+  nextRequest(match?: Match, signal?: AbortSignal): Promise<Buffer> {
+    return new Promise((resolve) => this.#trap(match, (_, bytes) => resolve(bytes), signal));
   }
 
   /** The server executes the next (such) request, its reply is lost and the connection reset. Resolves when that has happened. */
-  loseNextReply(match?: Match): Promise<void> {
+  loseNextReply(match?: Match, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
-      this.#trap(match, (pair) =>
+      const lose = (pair: Pair): void =>
         pair.onNextReply((bytes) => {
           this.counters.lostBytes += bytes.length;
           pair.cut('reset');
           resolve();
-        }),
-      );
+        });
+      this.#trap(match, lose, signal);
     });
   }
 
@@ -189,8 +189,10 @@ export class TcpProxy implements AsyncDisposable {
     for (const pair of this.#pairs) pair.flush();
   }
 
-  #trap(match: Match, spring: Trap['spring']): void {
-    this.#traps.add({ match, spring });
+  #trap(match: Match, spring: Trap['spring'], signal?: AbortSignal): void {
+    const trap = { match, spring };
+    this.#traps.add(trap);
+    signal?.addEventListener('abort', () => this.#traps.delete(trap), { once: true });
   }
 
   #accept(client: Socket): void {

@@ -1,0 +1,68 @@
+import { onTheWay } from './proxied.ts';
+
+/** RST on all connections of an owner to the store, and once more while it connects again. */
+export const reset = onTheWay({
+  name: 'reset',
+  way: 'store',
+  forTtls: [0.05, 0.3],
+  begin(proxy) {
+    const open = proxy.openConnections;
+    proxy.cut('reset');
+    return () => {
+      const again = proxy.openConnections;
+      proxy.cut('reset');
+      return open + again;
+    };
+  },
+});
+
+/** Nobody listens where the store was. */
+export const refused = onTheWay({
+  name: 'refused',
+  way: 'store',
+  forTtls: [0.5, 1],
+  begin(proxy) {
+    const before = proxy.counters.refused;
+    proxy.refuse();
+    proxy.cut('reset');
+    return () => {
+      proxy.pass();
+      return proxy.counters.refused - before;
+    };
+  },
+});
+
+/** Nobody listens where the fence was. */
+export const fenceRefused = onTheWay({
+  name: 'fence-refused',
+  way: 'fence',
+  forTtls: [0.5, 1],
+  begin(proxy) {
+    const before = proxy.counters.refused;
+    proxy.refuse();
+    proxy.cut('reset');
+    return () => {
+      proxy.pass();
+      return proxy.counters.refused - before;
+    };
+  },
+});
+
+/** 50 to 300 ms in each direction, ever others. */
+export const delay = onTheWay({
+  name: 'delay',
+  way: 'store',
+  forTtls: [1, 2],
+  begin(proxy, random) {
+    const { requests, replies } = proxy.counters;
+    const change = (): void => proxy.delay({ up: 50 + 250 * random(), down: 50 + 250 * random() });
+    change();
+    const timer = setInterval(change, 50);
+    return () => {
+      clearInterval(timer);
+      const late = proxy.counters.requests - requests + (proxy.counters.replies - replies);
+      proxy.pass();
+      return late;
+    };
+  },
+});

@@ -1,0 +1,78 @@
+import type { Direction, TcpProxy } from '../../support/proxy.ts';
+import type { Nemesis } from '../nemesis.ts';
+import type { Seat } from '../stage.ts';
+import { seatWith } from './claims.ts';
+
+/** The way of an owner to the store, or to its fence. */
+export type Way = 'store' | 'fence';
+
+export const proxyOf = (way: Way) => (seat: Seat) => (way === 'store' ? seat.redisProxy : seat.fenceProxy);
+
+interface Fault {
+  readonly name: string;
+  readonly way: Way;
+  /** In leases: how long at least, and how much longer at most. */
+  readonly forTtls: readonly [least: number, more: number];
+  /** Begins it. What it gives ends it, and says what was met. */
+  begin(proxy: TcpProxy, random: () => number): () => number;
+}
+
+/** A fault of the way between an owner and a server. */
+export function onTheWay({ name, way, forTtls: [least, more], begin }: Fault): Nemesis {
+  return {
+    name,
+    async strike(stage) {
+      const found = await seatWith(stage, proxyOf(way));
+      if (found === null) return null;
+      const { seat, part: proxy, claimed } = found;
+      const end = begin(proxy, stage.random);
+      return {
+        targets: [seat.life],
+        forMs: stage.ttlMs * (least + more * stage.random()),
+        async heal() {
+          claimed[Symbol.dispose]();
+          return end();
+        },
+      };
+    },
+  };
+}
+
+/** What comes is dropped. What follows would make no sense on the same connection, so it ends with a reset. */
+export function dropped(name: string, way: Way, ...directions: Direction[]): Nemesis {
+  return onTheWay({
+    name,
+    way,
+    forTtls: [1.2, 1],
+    begin(proxy) {
+      const before = proxy.counters.lostBytes;
+      proxy.swallow(...directions);
+      return () => {
+        const lost = proxy.counters.lostBytes - before;
+        proxy.cut('reset');
+        proxy.pass();
+        return lost;
+      };
+    },
+  });
+}
+
+/** What comes is kept, and arrives in the end: a partition that heals, as TCP shows it. */
+export function held(name: string, way: Way, ...directions: Direction[]): Nemesis {
+  const bytes = ({ counters }: TcpProxy): number =>
+    (directions.includes('up') ? counters.upBytes : 0) + (directions.includes('down') ? counters.downBytes : 0);
+  return onTheWay({
+    name,
+    way,
+    forTtls: [1.2, 1],
+    begin(proxy) {
+      const before = bytes(proxy);
+      proxy.hold(...directions);
+      return () => {
+        const kept = bytes(proxy) - before;
+        proxy.pass();
+        return kept;
+      };
+    },
+  });
+}
