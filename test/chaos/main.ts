@@ -41,7 +41,7 @@ const commas = (text: string): string[] => text.split(',').filter((each) => each
 const seed = numberOf('seed', values.seed, 0);
 const parallel = numberOf('parallel', values.parallel, 1);
 const strikeMs = numberOf('seconds', values.seconds, 1) * 1000;
-const untilMs = values.minutes === undefined ? null : Date.now() + numberOf('minutes', values.minutes, 0) * 60_000;
+const forMs = values.minutes === undefined ? null : numberOf('minutes', values.minutes, 0) * 60_000;
 const only = commas(values.only);
 const workloads = commas(values.workload).map((name) => {
   const known = WORKLOADS.find((each) => each === name);
@@ -67,7 +67,9 @@ if (bin === null) throw new Error('no PostgreSQL');
 const postgres = await startPostgres({ bin, args: ['-c', 'max_connections=500'] });
 const queue = await startRedis();
 const services = { postgresUrl: postgres.url, queueUrl: queue.url };
-const isOver = (): boolean => untilMs !== null && Date.now() >= untilMs;
+const untilMs = forMs === null ? null : Date.now() + forMs;
+/** At least one is played. */
+const isOver = (): boolean => untilMs !== null && Date.now() >= untilMs && round > 0;
 
 let round = 0;
 let plans: readonly Plan[] = [];

@@ -1,12 +1,19 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Queue } from 'bullmq';
+
+import { connectionOf } from '../e2e/fixtures/bullmq-setup.ts';
+import { uniqueName } from '../support/redis-client.ts';
+import type { Services } from './episode.ts';
 import type { LiveStage } from './live-stage.ts';
 import type { OwnerSetup } from './owners/setup.ts';
-import type { Services } from './episode.ts';
+import { sharedMs } from './pen.ts';
 import type { Plan } from './plan.ts';
 
 /** What the processes of an episode are given to do. */
 export interface Workload {
   readonly resources: readonly string[];
   readonly queue: OwnerSetup['queue'];
+  /** Once they are at work. */
   begin(): Working;
 }
 
@@ -23,7 +30,87 @@ export function workloadOf({ workload, seed }: Plan, services: Services): Worklo
       return { resources: ['alpha', 'beta', 'gamma'].slice(0, 2 + (seed % 2)), queue: null, begin: () => NOTHING };
     case 'cron':
       return { resources: ['once', 'again'], queue: null, begin: () => NOTHING };
-    case 'bullmq':
-      throw new Error(`not yet: ${services.queueUrl}`);
+    case 'bullmq': {
+      const scope = seed % 3 === 0 ? 'worker' : 'job';
+      const resources = scope === 'worker' ? ['line'] : ['key-1', 'key-2', 'key-3'];
+      const queue = { url: services.queueUrl, name: uniqueName('jobs'), scope } as const;
+      return { resources, queue, begin: () => new Jobs(queue.url, queue.name, resources) };
+    }
+  }
+}
+
+/** To do them all, on a machine that has much else to do. */
+const DONE_MS = 60_000;
+/** So many at most wait to be done. */
+const LINE = 6;
+
+/** Jobs for a queue, as many as are done. */
+class Jobs implements Working {
+  readonly #queue: Queue;
+  readonly #resources: readonly string[];
+  readonly #ids: string[] = [];
+  readonly #adding: Promise<void>;
+  #goesOn = true;
+  #trouble: string | undefined;
+
+  constructor(url: string, name: string, resources: readonly string[]) {
+    this.#queue = new Queue(name, { connection: connectionOf(url) });
+    this.#queue.on('error', () => {}); // each call reports its own failure
+    this.#resources = resources;
+    this.#adding = this.#add().catch((error: unknown) => void (this.#trouble = String(error)));
+  }
+
+  async settle(stage: LiveStage): Promise<readonly string[]> {
+    this.#goesOn = false;
+    await this.#adding;
+    const untilMs = sharedMs() + DONE_MS;
+    let counts = await this.#counts();
+    while (counts.completed + counts.failed < this.#ids.length && sharedMs() < untilMs) {
+      await sleep(50);
+      counts = await this.#counts();
+    }
+    const written = await stage.ledger.jobs();
+    const lost = this.#ids.filter((id) => !written.has(id));
+    return [
+      ...(this.#trouble === undefined ? [] : [`jobs could not be added: ${this.#trouble}`]),
+      ...(counts.completed === this.#ids.length ? [] : [`of ${this.#ids.length} jobs: ${JSON.stringify(counts)}`]),
+      ...(lost.length === 0 ? [] : [`jobs that are done and have written nothing: ${lost.join(', ')}`]),
+    ];
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#goesOn = false;
+    await this.#adding;
+    await this.#queue.obliterate({ force: true }).catch(() => {}); // whoever is killed leaves its jobs active
+    await this.#queue.close();
+  }
+
+  async #add(): Promise<void> {
+    for (let n = 1; this.#goesOn;) {
+      const { wait, delayed, active } = await this.#counts();
+      if (wait + delayed + active >= LINE) {
+        await sleep(30);
+        continue;
+      }
+      const key = this.#resources[n++ % this.#resources.length];
+      const { id = '' } = await this.#queue.add(
+        'job',
+        { key },
+        { attempts: 10_000, backoff: { type: 'fixed', delay: 50 } },
+      );
+      this.#ids.push(id);
+    }
+  }
+
+  async #counts(): Promise<Record<'wait' | 'active' | 'delayed' | 'failed' | 'completed', number>> {
+    const counts = await this.#queue.getJobCounts('wait', 'active', 'delayed', 'failed', 'completed');
+    const of = (name: string): number => counts[name] ?? 0;
+    return {
+      wait: of('wait'),
+      active: of('active'),
+      delayed: of('delayed'),
+      failed: of('failed'),
+      completed: of('completed'),
+    };
   }
 }

@@ -71,6 +71,8 @@ export class Owner {
     await this.manager.close({ grace: 0, abandonAfter: '5s' });
     await Promise.all([this.#fencePool.end(), this.#readPool.end()]);
     await say('closed');
+    // It still listens; whatever else keeps it from ending is a fault.
+    process.disconnect();
   }
 
   /** A manner by chance: most are short, some last longer than a lease, some do not listen. */
