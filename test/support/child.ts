@@ -110,8 +110,9 @@ export class Child implements AsyncDisposable {
     return this.#unread;
   }
 
+  /** One that has just ended does not hear it, and `next` says so. */
   send(type: string, fields: Readonly<Record<string, unknown>> = {}): void {
-    this.#process.send({ type, ...fields });
+    this.#process.send({ type, ...fields }, () => {});
   }
 
   kill(signal: NodeJS.Signals): void {
