@@ -18,7 +18,14 @@ function foreignReleases(view: View, tenancy: Tenancy): readonly Breach[] {
   const { leaseId, resource, confirmations, terminal } = tenancy;
   const refused = view
     .callsTo('extend')
-    .find(({ invoke, end }) => invoke.leaseId === leaseId && end?.phase === 'fail' && end.outcome !== 'revoked');
+    .find(
+      ({ invoke, end }) =>
+        invoke.leaseId === leaseId &&
+        end?.phase === 'fail' &&
+        end.outcome !== 'revoked' &&
+        // That it could not be asked is no word of the store's.
+        end.outcome !== 'STORE_UNAVAILABLE',
+    );
   if (refused?.end === undefined || (terminal !== undefined && terminal.atMs < refused.end.atMs)) return [];
   const last = confirmations.findLast(({ end }) => end.atMs <= refused.invoke.atMs);
   if (last === undefined) return [];

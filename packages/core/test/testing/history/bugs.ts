@@ -368,7 +368,12 @@ function scopeRun(outcome: 'extended' | 'released'): Script {
     .lost(940, 'a', 'L1')
     .acquire(1010, 'b', 'L2', 200)
     .call(1100, 'a', 'release', { leaseId: 'L1' }, { phase: 'fail', outcome: 'superseded' });
-  if (outcome === 'extended') return script.extend(1300, 'b', 'L2').release(1400, 'b', 'L2');
+  if (outcome === 'extended') {
+    return script
+      .extend(1200, 'b', 'L2', { phase: 'fail', outcome: 'STORE_UNAVAILABLE' })
+      .extend(1300, 'b', 'L2')
+      .release(1400, 'b', 'L2');
+  }
   return script.extend(1300, 'b', 'L2', { phase: 'fail', outcome }).lost(1311, 'b', 'L2', outcome);
 }
 
