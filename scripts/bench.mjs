@@ -1,4 +1,5 @@
-// npm run bench [-- name of a benchmark]: each on private services, one after the other, as ratios.
+// npm run bench [-- names … --quick --keep]: each benchmark on private services, one after the other, as ratios to a floor. A full
+// run renews docs/performance.md and what is beside it; `--page` only writes that again, from what was kept.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -11,18 +12,15 @@ import { ensure } from './services/obtain.mjs';
 await command(async (stopping) => {
   await prepare(step);
   const { redis, postgres } = await ensure(['redis', 'postgres'], { step });
-  const folder = join(root, 'test/bench');
-  const wanted = process.argv[2] ?? '';
-  // What lies beside them starts nothing when run.
-  const names = readdirSync(folder).filter((name) => name.endsWith('.bench.ts') && name.includes(wanted));
-  if (names.length === 0) throw new Error(`no benchmark is called ${wanted}`);
-  for (const name of names) {
-    const code = await runNode(['--expose-gc', ...sourceArgs(), join(folder, name)], {
+  const args = process.argv.slice(2);
+  const run = (/** @type {readonly string[]} */ program) =>
+    runNode(program, {
       cwd: root,
       env: { ...process.env, [services.redis.variable]: redis, [services.postgres.variable]: postgres },
       stopping,
     });
-    if (code !== 0) return code;
-  }
-  return 0;
+  const code = await run([...sourceArgs(), join(root, 'test/bench/main.ts'), ...args]);
+  if (code !== 0 || stopping.aborted || (args.includes('--quick') && !args.includes('--keep'))) return code;
+  const kept = readdirSync(join(root, 'docs/performance')).filter((file) => file.endsWith('.json'));
+  return run([join(root, 'node_modules/oxfmt/bin/oxfmt'), ...kept.map((file) => `docs/performance/${file}`)]);
 });

@@ -1,64 +1,80 @@
-// Acquire + release, and `run` with everything, against the floor: SET NX PX and a compare-and-delete over ioredis.
-import { LeaseManager } from '@leasehold/core';
-import { redisStore } from '@leasehold/core/redis';
-import { randomBytes } from 'node:crypto';
 import { Redis } from 'ioredis';
-import { startRedis } from '../support/redis-server.ts';
-import { interleave, show, type Variant } from './interleave.ts';
+import type { Benchmark, Context } from './benchmark.ts';
+import { fitLibraries, hostAll, type HostedContestant, lockPackages } from './contestants.ts';
+import { interleave, tableOf, type Contestant, type Figures } from './interleave.ts';
+import { redisCpuUs } from './redis-figures.ts';
+import { rowOf, target, type Table } from './report.ts';
+import type { Measured } from './side.ts';
+import type { LocksSetup } from './variants/locks.ts';
 
-const ROUNDS = Number(process.env['ROUNDS'] ?? '25');
-const COUNT = Number(process.env['COUNT'] ?? '1000');
+export const FLOOR = 'floor: SET NX PX + EVALSHA';
 
-await using server = await startRedis({ args: ['--save', '', '--appendonly', 'no'] });
-const client = new Redis(server.url);
-const COMPARE_AND_DELETE = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`;
-client.defineCommand('compareAndDelete', { numberOfKeys: 1, lua: COMPARE_AND_DELETE });
-const compareAndDelete = (
-  client as unknown as { compareAndDelete(key: string, value: string): Promise<unknown> }
-).compareAndDelete.bind(client);
+export const benchmark: Benchmark = {
+  name: 'acquire-release',
+  title: 'Acquire and release',
+  method:
+    'A lock is taken and given back, again and again, on names that are free: with one at a time, and with a hundred at once on as many names. The floor is `SET NX PX` and a compare-and-delete script over ioredis: no token, no extension, no loss that is told. Each library has a process and a connection of its own, with its defaults.',
+  packages: lockPackages,
+  async run(context) {
+    const url = (await context.redis()).url;
+    const setups: (Contestant & { setup: LocksSetup })[] = [
+      { name: FLOOR, kind: 'floor', setup: { url, way: 'floor' } },
+      { name: 'Leasehold', kind: 'ours', setup: { url, way: 'acquire' } },
+      ...fitLibraries(context).map(({ name }) => ({
+        name,
+        kind: 'peer' as const,
+        setup: { url, way: 'peer' as const, library: name },
+      })),
+      {
+        name: 'the same floor, auto-pipelining',
+        kind: 'other',
+        setup: { url, way: 'floor, auto-pipelining' },
+      },
+    ];
+    const [one, hundred] = await measureLocks(context, url, await hostAll(context, 'locks', setups));
+    return {
+      tables: [one, hundred],
+      targets: [
+        target(
+          'one at a time: operations per second, of the floor’s',
+          'at least',
+          0.95,
+          rowOf(one, 'Leasehold')?.ratio?.median,
+          '×',
+        ),
+      ],
+    };
+  },
+};
 
-const leases = new LeaseManager({ store: redisStore(server.url) });
-
-function inFlight(name: string, width: number, once: (index: number) => Promise<unknown>): Variant {
-  return {
-    name,
-    async round(count) {
-      let next = 0;
-      const worker = async (): Promise<void> => {
-        for (let index = next++; index < count; index = next++) await once(index % width);
-      };
-      await Promise.all(Array.from({ length: width }, worker));
-    },
-  };
+/** One at a time, and a hundred at once. */
+export async function measureLocks(
+  context: Context,
+  url: string,
+  hosted: readonly HostedContestant[],
+): Promise<[Table, Table]> {
+  const admin = new Redis(url);
+  context.onEnd(async () => admin.disconnect());
+  const rounds = context.pick({ full: 25, quick: 4, smoke: 1 });
+  const count = context.pick({ full: 1000, quick: 500, smoke: 5 });
+  const tables = [];
+  for (const width of [1, 100]) {
+    const slice = async ({ hosted: its }: HostedContestant): Promise<Figures> => {
+      const before = await redisCpuUs(admin);
+      const { ms, cpuUs, ...latencies } = await its.call<Measured & Figures>('slice', { count, width });
+      const redisUs = (await redisCpuUs(admin)) - before;
+      return { ...latencies, perSecond: (count / ms) * 1000, cpuUs: cpuUs / count, redisUs: redisUs / count };
+    };
+    const series = await interleave(hosted, { rounds, warmUps: 2 }, slice);
+    tables.push(
+      tableOf(series, {
+        title: width === 1 ? 'one at a time' : 'a hundred at once, distinct names',
+        unit: 'pairs/s',
+        better: 'more',
+        figure: 'perSecond',
+        more: { 'p50 µs': 'p50Us', 'p99 µs': 'p99Us', 'client CPU µs': 'cpuUs', 'Redis CPU µs': 'redisUs' },
+      }),
+    );
+  }
+  return tables as [Table, Table];
 }
-
-async function floor(index: number): Promise<void> {
-  const value = randomBytes(16).toString('hex');
-  const key = `floor:${index}`;
-  if ((await client.set(key, value, 'PX', 30_000, 'NX')) !== 'OK') throw new Error('the floor was busy');
-  await compareAndDelete(key, value);
-}
-
-async function acquireAndRelease(index: number): Promise<void> {
-  const lease = await leases.acquire(`r${index}`);
-  await lease.release();
-}
-
-async function run(index: number): Promise<void> {
-  await leases.run(`r${index}`, () => index);
-}
-
-for (const width of [1, 100]) {
-  const results = await interleave(
-    [
-      inFlight('floor: SET NX PX + EVALSHA', width, floor),
-      inFlight('acquire + release', width, acquireAndRelease),
-      inFlight('run', width, run),
-    ],
-    ROUNDS,
-    COUNT,
-  );
-  show(`${width} in flight on distinct names (${ROUNDS} rounds of ${COUNT})`, results);
-}
-await leases.close();
-client.disconnect();

@@ -1,212 +1,89 @@
-// Jobs under a lease against a plain worker; how long a key stands idle between two of its jobs; how often a busy job is
-// started for nothing.
-import { LeasedWorker } from '@leasehold/bullmq';
-import { LeaseManager } from '@leasehold/core';
-import { redisStore } from '@leasehold/core/redis';
-import { Queue, Worker, type Job } from 'bullmq';
 import { Redis } from 'ioredis';
-import { randomBytes } from 'node:crypto';
-import { loadavg } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { connectionOf } from '../e2e/fixtures/bullmq-setup.ts';
-import { startChild } from '../support/child.ts';
-import { startRedis } from '../support/redis-server.ts';
-import { interleave, percentile, show, type Variant } from './interleave.ts';
 
-const ROUNDS = Number(process.env['ROUNDS'] ?? '15');
-const COUNT = Number(process.env['COUNT'] ?? '1000');
-const HAND_OFFS = Number(process.env['HAND_OFFS'] ?? '300');
-const HOT_JOBS = Number(process.env['HOT_JOBS'] ?? '500');
+import type { Benchmark } from './benchmark.ts';
+import { fitLibraries, hostAll, lockPackages, type HostedContestant } from './contestants.ts';
+import { interleave, tableOf, type Contestant, type Figures } from './interleave.ts';
+import { commandCalls, redisCpuUs } from './redis-figures.ts';
+import { rowOf, target, type Table, type Target } from './report.ts';
+import type { Measured } from './side.ts';
+import type { BullmqSetup, JobsRound } from './variants/bullmq.ts';
 
-interface Data {
-  readonly key: string;
+const LEASED = 'Leasehold: LeasedWorker';
+
+interface Case extends Omit<JobsRound, 'count'> {
+  readonly title: string;
+  /** The target, of a plain worker's jobs. */
+  readonly least: number;
 }
 
-await using server = await startRedis({ args: ['--save', '', '--appendonly', 'no'] });
-const admin = new Redis(server.url);
-const COMPARE_AND_DELETE = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`;
-admin.defineCommand('compareAndDelete', { numberOfKeys: 1, lua: COMPARE_AND_DELETE });
-const compareAndDelete = (
-  admin as unknown as { compareAndDelete(key: string, value: string): Promise<unknown> }
-).compareAndDelete.bind(admin);
-const connection = connectionOf(server.url);
-const manager = new LeaseManager({ store: redisStore(server.url) });
-const resource = (job: Job<Data>): string => job.data.key;
-let queues = 0;
-
-const kinds = ['plain', 'a lock by hand', 'leased'] as const;
-type Kind = (typeof kinds)[number];
-
-/** What people write instead: it is neither renewed nor fenced, and here it is never busy. */
-async function lockByHand(job: Job<Data>): Promise<void> {
-  const value = randomBytes(16).toString('hex');
-  if ((await admin.set(`lock:${job.data.key}`, value, 'PX', 30_000, 'NX')) !== 'OK') throw new Error('busy');
-  await compareAndDelete(`lock:${job.data.key}`, value);
-}
-
-function workerOf(kind: Kind, name: string, concurrency: number): Worker {
-  const options = { connection, concurrency, autorun: false };
-  if (kind === 'plain') return new Worker(name, () => Promise.resolve(), options);
-  if (kind === 'a lock by hand') return new Worker(name, lockByHand, options);
-  return new LeasedWorker<Data>(name, () => {}, { ...options, lease: { resource, manager } });
-}
-
-/** Not to be in the way of the next round. */
-let clearLast = (): Promise<void> => Promise.resolve();
-
-/** Jobs that do nothing, all in the queue before the worker begins. */
-class Jobs implements Variant {
-  readonly name: string;
-  readonly #kind: Kind;
-  readonly #concurrency: number;
-  readonly #keyOf: (n: number) => string;
-  #worker: Worker | undefined;
-  #queue: Queue | undefined;
-
-  constructor(kind: Kind, concurrency: number, keyOf: (n: number) => string) {
-    this.name = kind;
-    this.#kind = kind;
-    this.#concurrency = concurrency;
-    this.#keyOf = keyOf;
-  }
-
-  async prepare(count: number): Promise<void> {
-    await clearLast();
-    clearLast = () => this.#clear();
-    const name = `jobs-${queues++}`;
-    this.#queue = new Queue(name, { connection });
-    this.#worker = workerOf(this.#kind, name, this.#concurrency);
-    await this.#worker.waitUntilReady();
-    const jobs = Array.from({ length: count }, (_, n) => ({ name: 'job', data: { key: this.#keyOf(n) } }));
-    await this.#queue.addBulk(jobs);
-  }
-
-  async round(count: number): Promise<void> {
-    const worker = this.#worker as Worker;
-    let done = 0;
-    const ended = new Promise<void>((resolve) => worker.on('completed', () => void (++done === count && resolve())));
-    worker.on('failed', (_, error) => console.error(error));
-    void worker.run();
-    await ended;
-  }
-
-  async #clear(): Promise<void> {
-    await this.#worker?.close();
-    await this.#queue?.obliterate({ force: true });
-    await this.#queue?.close();
-    this.#worker = this.#queue = undefined;
-  }
-}
-
-/** Calls of EVALSHA, which is nearly all that BullMQ and leases send. */
-async function scriptCalls(): Promise<number> {
-  const stats = await admin.info('commandstats');
-  return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1] ?? '0');
-}
-
-async function redisCpuUs(): Promise<number> {
-  const info = await admin.info('cpu');
-  const of = (name: string): number => Number(new RegExp(`used_cpu_${name}:([\\d.]+)`).exec(info)?.[1] ?? '0') * 1e6;
-  return of('user') + of('sys');
-}
-
-const load = (): string => `load ${loadavg()[0]?.toFixed(1)}`;
-const distinct = (n: number): string => `key-${n}`;
-const cases = [
-  { title: 'concurrency 1, distinct keys', concurrency: 1, keyOf: distinct },
-  { title: 'concurrency 10, distinct keys', concurrency: 10, keyOf: distinct },
-  { title: 'concurrency 50, distinct keys', concurrency: 50, keyOf: distinct },
-  { title: 'concurrency 1, one key', concurrency: 1, keyOf: () => 'key' },
+const cases: readonly Case[] = [
+  { title: 'concurrency 1, distinct keys', concurrency: 1, keys: 'distinct', least: 0.7 },
+  { title: 'concurrency 10, distinct keys', concurrency: 10, keys: 'distinct', least: 0.72 },
+  { title: 'concurrency 50, distinct keys', concurrency: 50, keys: 'distinct', least: 0.75 },
+  { title: 'concurrency 1, jobs of one key', concurrency: 1, keys: 'one', least: 0.9 },
 ];
-for (const { title, concurrency, keyOf } of cases) {
-  const variants = kinds.map((kind) => new Jobs(kind, concurrency, keyOf));
-  show(`${title} (${ROUNDS} rounds of ${COUNT} jobs, ${load()})`, await interleave(variants, ROUNDS, COUNT));
-  for (const variant of variants) {
-    await variant.prepare(COUNT);
-    const [calls, redisUs, before] = [await scriptCalls(), await redisCpuUs(), process.cpuUsage()];
-    await variant.round(COUNT);
-    const { user, system } = process.cpuUsage(before);
-    const each = (total: number): string => (total / COUNT).toFixed(total / COUNT < 10 ? 2 : 0);
-    console.log(
-      `${variant.name}, for each job: EVALSHA ${each((await scriptCalls()) - calls)}, ` +
-        `CPU ${each(user + system)} µs here and ${each((await redisCpuUs()) - redisUs)} µs in Redis`,
-    );
-  }
-}
-await clearLast();
 
-function showTimes(title: string, values: readonly number[]): void {
-  const sorted = values.toSorted((a, b) => a - b);
-  const [p50, p90, p99] = [0.5, 0.9, 0.99].map((part) => percentile(sorted, part).toFixed(2));
-  console.log(`\n${title} (n ${values.length}, ${load()})\np50 ${p50} ms, p90 ${p90} ms, p99 ${p99} ms`);
-}
-
-/** A job waits for its key, which somebody else holds; its worker has nothing else to do. */
-async function handOffs(): Promise<number[]> {
-  const name = `jobs-${queues++}`;
-  const queue = new Queue(name, { connection });
-  const holder = new LeaseManager({ store: redisStore(server.url) });
-  let started = (_: number): void => {};
-  const worker = new LeasedWorker<Data>(name, () => started(performance.now()), {
-    connection,
-    lease: { resource, manager },
-  });
-  await worker.waitUntilReady();
-  const times: number[] = [];
-  for (let n = 0; n < HAND_OFFS; n++) {
-    const held = await holder.acquire('key');
-    const start = new Promise<number>((resolve) => (started = resolve));
-    const completed = new Promise((resolve) => worker.once('completed', resolve));
-    await queue.add('job', { key: 'key' });
-    while ((await queue.getDelayedCount()) === 0) await sleep(1);
-    // Until everything is at rest.
-    await sleep(20);
-    const from = performance.now();
-    await held.release();
-    times.push((await start) - from);
-    await completed;
-  }
-  await worker.close();
-  await queue.close();
-  await holder.close();
-  return times;
-}
-
-interface Ran {
-  readonly startedMs: number;
-  readonly endedMs: number;
-  readonly starts: number;
-}
-
-/** All jobs are of one key, and two processes are at them. */
-async function hotKey(workMs: number): Promise<void> {
-  const name = `jobs-${queues++}`;
-  const queue = new Queue(name, { connection });
-  const children = [1, 2].map(() =>
-    startChild(new URL('../e2e/fixtures/bullmq-contender.ts', import.meta.url), {
-      env: { REDIS_URL: server.url, QUEUE: name, PREFIX: name, WORK_MS: `${workMs}`, CONCURRENCY: '5' },
-    }),
-  );
-  for (const child of children) await child.next('ready');
-  await queue.addBulk(Array.from({ length: HOT_JOBS }, (_, n) => ({ name: 'job', data: { key: 'hot', n } })));
-  const ran = (): Ran[] =>
-    children.flatMap(({ unread }) => unread.filter(({ type }) => type === 'ran').map((said) => said as unknown as Ran));
-  while (ran().length < HOT_JOBS) await sleep(20);
-  for (const child of children) {
-    child.send('close');
-    await child.exit;
-  }
-  await queue.close();
-  const turns = ran().toSorted((a, b) => a.startedMs - b.startedMs);
-  const idle = turns.slice(1).map(({ startedMs }, index) => startedMs - (turns[index] as Ran).endedMs);
-  showTimes(`one hot key, 2 processes × concurrency 5, jobs of ${workMs} ms: between two jobs`, idle);
-  const starts = turns.map((turn) => turn.starts).toSorted((a, b) => a - b);
-  const mean = starts.reduce((sum, count) => sum + count, 0) / starts.length;
-  console.log(`starts for each job: mean ${mean.toFixed(2)}, most ${starts.at(-1)}`);
-}
-
-showTimes('from the release of a key to the start of its next job, by an idle worker', await handOffs());
-await hotKey(5);
-await hotKey(50);
-await manager.close();
-admin.disconnect();
+export const benchmark: Benchmark = {
+  name: 'bullmq',
+  title: 'BullMQ jobs under a lease',
+  method:
+    'Jobs that do nothing, all in the queue before the worker begins, so that what is measured is the worker and the lease and nothing else: with a job of some milliseconds no row differs. Each key is free when its job comes. The floor is a plain worker without any lock. By hand is `SET NX PX` and a compare-and-delete around the job: not extended, not fenced. The others are the libraries’ `using`, or what they have instead, around the job.',
+  packages: ['bullmq', ...lockPackages],
+  async run(context) {
+    const url = (await context.redis()).url;
+    const admin = new Redis(url);
+    context.onEnd(async () => admin.disconnect());
+    const libraries = fitLibraries(context).map(({ name }) => name);
+    const setups: (Contestant & { setup: BullmqSetup })[] = [
+      { name: 'plain worker', kind: 'floor', setup: { url, variant: 'plain' } },
+      { name: LEASED, kind: 'ours', setup: { url, variant: 'leased' } },
+      { name: 'a lock by hand', kind: 'other', setup: { url, variant: 'by hand' } },
+      ...libraries.map((name) => ({ name, kind: 'peer' as const, setup: { url, variant: name } })),
+    ];
+    const hosted = await hostAll(context, 'bullmq', setups);
+    const rounds = context.pick({ full: 10, quick: 2, smoke: 1 });
+    const count = context.pick({ full: 800, quick: 300, smoke: 4 });
+    const tables: Table[] = [];
+    const targets: Target[] = [];
+    for (const { title, concurrency, keys, least } of context.pick({
+      full: cases,
+      quick: cases,
+      smoke: cases.slice(1, 2),
+    })) {
+      const slice = async ({ hosted: its }: HostedContestant): Promise<Figures> => {
+        const round: JobsRound = { count, concurrency, keys };
+        await its.call('prepare', round);
+        const [calls, redis] = [(await commandCalls(admin)).get('evalsha') ?? 0, await redisCpuUs(admin)];
+        const { ms, cpuUs, failed } = await its.call<Measured & { failed: number }>('slice', round);
+        if (failed > 0) throw new Error(`${failed} of ${count} jobs failed`);
+        const redisUs = (await redisCpuUs(admin)) - redis;
+        const scripts = ((await commandCalls(admin)).get('evalsha') ?? 0) - calls;
+        await its.call('clear');
+        return {
+          perSecond: (count / ms) * 1000,
+          cpuUs: cpuUs / count,
+          redisUs: redisUs / count,
+          scripts: scripts / count,
+        };
+      };
+      const table = tableOf(await interleave(hosted, { rounds, warmUps: 1 }, slice), {
+        title,
+        unit: 'jobs/s',
+        better: 'more',
+        figure: 'perSecond',
+        more: { 'client CPU µs': 'cpuUs', 'Redis CPU µs': 'redisUs', 'EVALSHA for each': 'scripts' },
+      });
+      tables.push(table);
+      targets.push(
+        target(
+          `${title}: jobs per second, of a plain worker’s`,
+          'at least',
+          least,
+          rowOf(table, LEASED)?.ratio?.median,
+          '×',
+        ),
+      );
+    }
+    return { tables, targets };
+  },
+};

@@ -1,137 +1,173 @@
-// How long a resource stands idle between one owner and the next who waited for it, against the floor: a message that
-// wakes the next and one SET. Eight clients in two processes, each with its own connections, all always in the queue.
 import { Redis } from 'ioredis';
-import { startChild, type Child } from '../support/child.ts';
-import { startRedis } from '../support/redis-server.ts';
-import type { Setup, Turn } from './fixtures/hand-off-clients.ts';
-import { percentile } from './interleave.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
 
-const ROUNDS = Number(process.env['ROUNDS'] ?? '15');
-const ROUND_MS = Number(process.env['ROUND_MS'] ?? '1500');
-const HOLD_MS = 2;
+import type { Benchmark, Context } from './benchmark.ts';
+import { fitLibraries, lockPackages } from './contestants.ts';
+import type { Hosted } from './host.ts';
+import { interleave, tableOf, valuesOf, type Contestant, type Figures } from './interleave.ts';
+import { jain, median, percentile, sorted, sum } from './numbers.ts';
+import { watch } from './redis-figures.ts';
+import { rowOf, target } from './report.ts';
+import { nowUs } from './side.ts';
+import type { HandOffSetup, Round, Turn } from './variants/hand-off.ts';
+
 const CLIENTS = 8;
+const HOLD_MS = 2;
+/** Two who ask within this time may come to the store in either order. */
+const SAME_TIME_US = 5000;
 
-const variants = ['floor', 'lease'] as const;
-type Variant = (typeof variants)[number];
-
-interface Measured {
-  readonly p50: number;
-  readonly p99: number;
-  readonly handOffs: number;
-  readonly overtakings: readonly number[];
-  readonly fairness: number;
-  readonly commands: ReadonlyMap<string, number>;
+interface Variant extends Contestant {
+  readonly variant: string;
 }
 
-await using server = await startRedis({ args: ['--save', '', '--appendonly', 'no'] });
-const admin = new Redis(server.url);
+export const benchmark: Benchmark = {
+  name: 'hand-off',
+  title: 'Hand-off to the next who waits',
+  method: `From the release by one to the moment when the next has it, on a clock that the processes share. First one that waits and one that releases, at random moments, for all libraries with their own defaults of polling. Then ${CLIENTS} clients in two processes, each with connections of its own, all in the queue again right after their turns of ${HOLD_MS} ms. The floor is a message to the next and one SET; who is next is known there. An overtaking is a turn of one who asked more than ${SAME_TIME_US / 1000} ms after another who still waits.`,
+  packages: lockPackages,
+  async run(context) {
+    const url = (await context.redis()).url;
+    const admin = new Redis(url);
+    context.onEnd(async () => admin.disconnect());
+    const fit = fitLibraries(context).map(({ name }) => name);
+    // The last one polls so often that a moment is enough.
+    const libraries = context.pick({ full: fit, quick: fit, smoke: fit.slice(-1) });
+    const variants: Variant[] = [
+      { name: 'floor: a message + SET', kind: 'floor', variant: 'floor' },
+      { name: 'Leasehold', kind: 'ours', variant: 'leasehold' },
+      ...libraries.map((name) => ({ name, kind: 'peer' as const, variant: name })),
+    ];
+    const sides = await Promise.all(
+      [0, 1].map((side) => {
+        const clients = Array.from({ length: CLIENTS }, (_, client) => client).filter((client) => client % 2 === side);
+        const setup: HandOffSetup = { url, clients, of: CLIENTS, holdMs: HOLD_MS, libraries };
+        return context.host('hand-off', setup);
+      }),
+    );
+    const [first, second] = sides as [Hosted, Hosted];
+    let rounds = 0;
+    const named = (variant: string, until = 0): Round => ({ variant, resource: `${variant}-${rounds++}`, until });
 
-function startClients(process: number): Child {
-  const clients = Array.from({ length: CLIENTS }, (_, client) => client).filter((client) => client % 2 === process);
-  const setup: Setup = { url: server.url, clients, of: CLIENTS, holdMs: HOLD_MS };
-  return startChild(new URL('./fixtures/hand-off-clients.ts', import.meta.url), {
-    env: { HAND_OFF: JSON.stringify(setup) },
-  });
+    const hops = context.pick({ full: 5, quick: 2, smoke: 1 });
+    const single = await interleave(
+      variants,
+      { rounds: context.pick({ full: 8, quick: 2, smoke: 1 }), warmUps: context.pick({ full: 1, quick: 1, smoke: 0 }) },
+      async ({ variant }) => {
+        const tookUs: number[] = [];
+        for (let hop = 0; hop < hops; hop++) tookUs.push(await handOff(first, second, named(variant), context));
+        return { us: median(tookUs), worstUs: Math.max(...tookUs) };
+      },
+    );
+
+    const sliceMs = context.pick({ full: 1500, quick: 700, smoke: 60 });
+    const contend = async (variant: string): Promise<readonly Turn[]> => {
+      const round = named(variant, nowUs() + sliceMs * 1000);
+      const both = Promise.all(sides.map((side) => side.call<Turn[]>('contend', round)));
+      if (variant === 'floor') await admin.publish('floor:0', '');
+      return (await both).flat().sort((a, b) => a.begun - b.begun);
+    };
+    const contended = await interleave(
+      variants,
+      {
+        rounds: context.pick({ full: 10, quick: 2, smoke: 1 }),
+        warmUps: context.pick({ full: 1, quick: 1, smoke: 0 }),
+      },
+      async ({ variant }) => figuresOf(await contend(variant)),
+    );
+
+    // Counted apart: to watch makes the server slower.
+    const commands = new Map<string, Figures>();
+    for (const { name, variant } of variants) {
+      let turns = 1;
+      const { sent, inScripts } = await watch(admin, async () => (turns = (await contend(variant)).length));
+      commands.set(name, {
+        sent: sum([...sent.values()]) / turns,
+        inScripts: sum([...inScripts.values()]) / turns,
+      });
+    }
+    const withCommands = contended.map(({ contestant, slices }) => ({
+      contestant,
+      slices: slices.map((slice) => ({ ...slice, ...commands.get(contestant.name) })),
+    }));
+
+    const alone = tableOf(single, {
+      title: 'one waits, the other releases',
+      unit: 'µs',
+      better: 'less',
+      figure: 'us',
+      more: { 'worst of a round µs': 'worstUs' },
+    });
+    const crowd = tableOf(withCommands, {
+      title: `${CLIENTS} clients: idle time of the resource when it goes to another client`,
+      unit: 'µs',
+      better: 'less',
+      figure: 'p50',
+      more: { 'p99 µs': 'p99' },
+    });
+    const order = tableOf(withCommands, {
+      title: `${CLIENTS} clients: order and fairness`,
+      unit: 'Jain index',
+      better: 'more',
+      figure: 'jain',
+      compare: false,
+      more: {
+        'back to the last owner %': 'backPercent',
+        'overtakings %': 'overtakenPercent',
+        'longest wait ms': 'longestMs',
+        'turns/s': 'perSecond',
+        'commands sent for each': 'sent',
+        'and inside scripts': 'inScripts',
+      },
+    });
+    const of = (name: string, figure: string): number[] =>
+      valuesOf(withCommands.find(({ contestant }) => contestant.name === name)?.slices ?? [], figure);
+    const floor = variants[0]?.name ?? '';
+    const p99 = median(of('Leasehold', 'p99').map((own, round) => own / (of(floor, 'p99')[round] ?? NaN)));
+    return {
+      tables: [alone, crowd, order],
+      targets: [
+        target('eight clients: p50 of the floor’s', 'at most', 1.5, rowOf(crowd, 'Leasehold')?.ratio?.median, '×'),
+        target('eight clients: p99 of the floor’s', 'at most', 3, p99, '×'),
+        target('overtakings', 'at most', 0, Math.max(...of('Leasehold', 'overtakenPercent')), '%'),
+        target('commands sent for an acquisition', 'at most', 4, of('Leasehold', 'sent')[0]),
+      ],
+    };
+  },
+};
+
+async function handOff(first: Hosted, second: Hosted, round: Round, context: Context): Promise<number> {
+  await first.call('hold', round);
+  const waiting = second.call<number>('wait', round);
+  // At no moment that a poll could know.
+  await sleep(context.pick({ full: 60 + Math.random() * 200, quick: 60 + Math.random() * 200, smoke: 10 }));
+  const released = await first.call<number>('release');
+  return (await waiting) - released;
 }
 
-await using first = startClients(0);
-await using second = startClients(1);
-const children = [first, second];
-for (const child of children) await child.next('ready');
-
-/** Calls of each command since the last reset, those that scripts made among them. */
-async function commandCalls(): Promise<Map<string, number>> {
-  const lines = (await admin.info('commandstats')).matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm);
-  return new Map([...lines].map(([, name = '', calls]) => [name, Number(calls)]));
-}
-
-/**
- * A turn overtakes when somebody who asked before it still waits. Gives by how many µs each did: when it is less than a
- * request takes, the two came to the store in the other order.
- */
-function overtakings(turns: readonly Turn[]): number[] {
-  return turns
-    .map(
-      ({ asked }, index) =>
-        asked - Math.min(...turns.slice(index + 1, index + 1 + CLIENTS).map((later) => later.asked)),
-    )
-    .filter((us) => us > 0);
-}
-
-/** Jain's index: 1 when all had as many turns, 1 / n when one had them all. */
-function jain(counts: readonly number[]): number {
-  const sum = counts.reduce((total, count) => total + count, 0);
-  return sum ** 2 / (counts.length * counts.reduce((total, count) => total + count ** 2, 0));
-}
-
-let rounds = 0;
-async function measure(variant: Variant): Promise<Measured> {
-  await admin.config('RESETSTAT');
-  const until = Number(process.hrtime.bigint() / 1000n) + ROUND_MS * 1000;
-  const round = { variant, resource: `hand-off-${rounds++}`, until };
-  for (const child of children) child.send('round', round);
-  if (variant === 'floor') await admin.publish('floor:0', '');
-  const said = children.map((child) =>
-    child.next<{ turns: Turn[]; type: string }>('turns', { timeoutMs: ROUND_MS + 15_000 }),
-  );
-  const all = (await Promise.all(said)).flatMap(({ turns }) => turns).sort((a, b) => a.begun - b.begun);
-  const commands = await commandCalls();
-  // The last ones had nobody behind them; the first ones came while the others were still starting.
-  const turns = all.filter(({ ended }) => ended < until).slice(CLIENTS);
-  const idle = turns
-    .flatMap((turn, index) => {
-      const before = turns[index - 1];
-      return before !== undefined && turn.asked < before.ended ? [turn.begun - before.ended] : [];
-    })
-    .sort((a, b) => a - b);
+function figuresOf(all: readonly Turn[]): Figures {
+  // The first ones came while the others were still starting.
+  const turns = all.slice(CLIENTS);
+  const idle: number[] = [];
+  let back = 0;
+  for (const [index, turn] of turns.entries()) {
+    const before = turns[index - 1];
+    if (before === undefined) continue;
+    if (before.client === turn.client) back++;
+    else if (turn.asked < before.ended) idle.push(turn.begun - before.ended);
+  }
+  const overtakings = turns.filter(({ asked }, index) =>
+    turns.slice(index + 1, index + 1 + CLIENTS).some((later) => later.asked < asked - SAME_TIME_US),
+  ).length;
   const counts = Array.from({ length: CLIENTS }, (_, client) => turns.filter((turn) => turn.client === client).length);
+  const [from, until] = [turns[0]?.begun ?? 0, turns.at(-1)?.ended ?? 0];
   return {
-    p50: percentile(idle, 0.5),
-    p99: percentile(idle, 0.99),
-    handOffs: idle.length,
-    overtakings: overtakings(turns),
-    fairness: jain(counts),
-    commands: new Map([...commands].map(([name, calls]) => [name, calls / all.length])),
+    ...(idle.length > 0 && { p50: percentile(sorted(idle), 0.5), p99: percentile(sorted(idle), 0.99) }),
+    ...(turns.length > 0 && {
+      jain: jain(counts),
+      perSecond: (turns.length / (until - from)) * 1e6,
+      backPercent: (back / Math.max(1, turns.length - 1)) * 100,
+      overtakenPercent: (overtakings / turns.length) * 100,
+      longestMs: Math.max(...turns.map(({ asked, begun }) => begun - asked)) / 1000,
+    }),
   };
 }
-
-for (const variant of variants) await measure(variant);
-const measured: Record<Variant, Measured[]> = { floor: [], lease: [] };
-for (let round = 0; round < ROUNDS; round++) {
-  for (const variant of variants) measured[variant].push(await measure(variant));
-}
-
-const sorted = (values: readonly number[]): number[] => [...values].sort((a, b) => a - b);
-const median = (values: readonly number[]): number => percentile(sorted(values), 0.5);
-const of = (variant: Variant, part: 'p50' | 'p99' | 'handOffs' | 'fairness'): number[] =>
-  measured[variant].map((its) => its[part]);
-const total = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
-
-console.log(
-  `\nhand-off among ${CLIENTS} clients in 2 processes (${ROUNDS} rounds of ${ROUND_MS} ms, turns of ${HOLD_MS} ms)`,
-);
-console.log('         floor µs   lease µs   ÷ floor   p10–p90');
-for (const part of ['p50', 'p99'] as const) {
-  const ratios = sorted(of('lease', part).map((own, round) => own / (of('floor', part)[round] as number)));
-  const cells = variants.map((variant) => String(Math.round(median(of(variant, part)))).padStart(8));
-  const range = `${percentile(ratios, 0.1).toFixed(2)}–${percentile(ratios, 0.9).toFixed(2)}`;
-  console.log(`${part}      ${cells.join('   ')}   ${percentile(ratios, 0.5).toFixed(2).padStart(7)}   ${range}`);
-}
-for (const variant of variants) {
-  const overtaken = measured[variant].flatMap((its) => its.overtakings);
-  const by = overtaken.length > 0 ? ` (by ${(Math.max(...overtaken) / 1000).toFixed(1)} ms at most)` : '';
-  const fairness = of(variant, 'fairness');
-  const jains = `Jain index ${median(fairness).toFixed(4)} (least ${Math.min(...fairness).toFixed(4)})`;
-  console.log(
-    `${variant}: ${total(of(variant, 'handOffs'))} hand-offs, ${overtaken.length} overtakings${by}, ${jains}`,
-  );
-}
-const names = new Set(measured.lease.flatMap(({ commands }) => [...commands.keys()]));
-const perTurn = [...names]
-  .map((name) => [name, median(measured.lease.map(({ commands }) => commands.get(name) ?? 0))] as const)
-  .filter(([, calls]) => calls >= 0.01)
-  .sort(([, a], [, b]) => b - a);
-console.log(
-  `commands for each acquisition, those inside scripts too: ${perTurn.map(([name, calls]) => `${name} ${calls.toFixed(2)}`).join(', ')}`,
-);
-admin.disconnect();

@@ -1,125 +1,102 @@
-// What 10,000 held leases cost their process and Redis, against the floor: one script for 500 keys, called as often.
-import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { LeaseManager, type Lease } from '@leasehold/core';
-import { redisStore } from '@leasehold/core/redis';
 import { Redis } from 'ioredis';
-import { startRedis } from '../support/redis-server.ts';
 
-const LEASES = 10_000;
-const TTL_MS = 6000;
-const SLICE_MS = 6000;
-const ROUNDS = Number(process.env['ROUNDS'] ?? '4');
+import type { Benchmark } from './benchmark.ts';
+import { fitLibraries, hostAll, type HostedContestant, lockPackages } from './contestants.ts';
+import { interleave, tableOf, type Contestant, type Figures, type Series } from './interleave.ts';
+import { redisCpuUs } from './redis-figures.ts';
+import { rowOf, target, type Table } from './report.ts';
+import type { HeldSetup, Kept } from './variants/held.ts';
 
-interface Cost {
-  readonly clientMs: number;
-  readonly redisMs: number;
-  readonly extends: number;
-  readonly delayP99Ms: number;
+const FLOOR = 'floor: one script for 500';
+
+export const benchmark: Benchmark = {
+  name: 'held-leases',
+  title: 'Many leases held by one process',
+  method:
+    'So many leases are acquired, spread over a third of their time, and then only kept. What the process and Redis spend of their cores in a slice, for each extension; and how late the event loop of the process is. The floor is one owner-checked script for 500 keys, called as often as it takes to extend each of them in each third of its time. The others are told to extend in each third too, and hold fewer: what they spend is then for each lease and second. Their extensions are not counted, so the number that is due is taken.',
+  packages: lockPackages,
+  async run(context) {
+    const url = (await context.redis()).url;
+    const admin = new Redis(url);
+    context.onEnd(async () => admin.disconnect());
+    const many = context.pick({ full: 10_000, quick: 10_000, smoke: 40 });
+    const some = context.pick({ full: 1000, quick: 500, smoke: 10 });
+    const ttlMs = context.pick({ full: 6000, quick: 3000, smoke: 30_000 });
+    const roundMs = context.pick({ full: ttlMs / 3, quick: ttlMs / 3, smoke: 10 });
+    const own = (count: number): (Contestant & { setup: HeldSetup })[] => [
+      { name: FLOOR, kind: 'floor', setup: { url, count, ttlMs, roundMs, variant: 'floor' } },
+      { name: 'Leasehold', kind: 'ours', setup: { url, count, ttlMs, roundMs, variant: 'leasehold' } },
+    ];
+    const libraries = fitLibraries(context, ({ extendedBy }) =>
+      extendedBy === 'nobody' ? 'it extends nothing by itself' : null,
+    );
+    const peers = libraries.map(({ name }) => ({
+      name,
+      kind: 'peer' as const,
+      setup: { url, count: some, ttlMs, roundMs, variant: name },
+    }));
+
+    const manySeries = await measure(admin, await hostAll(context, 'held', own(many)), many, {
+      rounds: context.pick({ full: 5, quick: 2, smoke: 1 }),
+      ms: context.pick({ full: 6000, quick: 3000, smoke: 50 }),
+    });
+    const someSeries = await measure(admin, await hostAll(context, 'held', [...own(some), ...peers]), some, {
+      rounds: context.pick({ full: 4, quick: 1, smoke: 1 }),
+      ms: context.pick({ full: 4000, quick: 2000, smoke: 50 }),
+    });
+    const title = `${many.toLocaleString('en')} leases of ${ttlMs / 1000} s`;
+    const client = table(manySeries, `${title}: client CPU for an extension`, 'clientUs', 'µs');
+    const redis = table(manySeries, `${title}: Redis CPU for an extension`, 'redisUs', 'µs');
+    const delay = tableOf(manySeries, {
+      title: `${title}: delay of the event loop, p99`,
+      unit: 'ms',
+      better: 'less',
+      figure: 'delayP99Ms',
+    });
+    const fewer = `${some.toLocaleString('en')} leases of ${ttlMs / 1000} s`;
+    return {
+      tables: [
+        client,
+        redis,
+        delay,
+        table(someSeries, `${fewer}: client CPU for a lease and second`, 'clientPerLeaseUs', 'µs/s', {
+          'Redis CPU µs/s': 'redisPerLeaseUs',
+          'loop delay p99 ms': 'delayP99Ms',
+        }),
+      ],
+      targets: [
+        target('client CPU, of the floor’s', 'at most', 1.5, rowOf(client, 'Leasehold')?.ratio?.median, '×'),
+        target('Redis CPU, of the floor’s', 'at most', 1.5, rowOf(redis, 'Leasehold')?.ratio?.median, '×'),
+        target('delay of the event loop, p99', 'at most', 20, rowOf(delay, 'Leasehold')?.value.median, 'ms'),
+      ],
+    };
+  },
+};
+
+function table(series: readonly Series[], title: string, figure: string, unit: string, more = {}): Table {
+  return tableOf(series, { title, unit, better: 'less', figure, more });
 }
 
-await using server = await startRedis({ args: ['--save', '', '--appendonly', 'no'] });
-const raw = new Redis(server.url);
-raw.on('error', () => {});
-
-async function redisCpuMs(): Promise<number> {
-  const info = await raw.info('cpu');
-  const of = (name: string): number => Number(new RegExp(`used_cpu_${name}:([\\d.]+)`).exec(info)?.[1] ?? '0') * 1000;
-  return of('user') + of('sys');
-}
-
-async function measure(count: () => number, work: () => Promise<unknown>): Promise<Cost> {
-  const delay = monitorEventLoopDelay({ resolution: 2 });
-  const [cpu, redis, before] = [process.cpuUsage(), await redisCpuMs(), count()];
-  delay.enable();
-  await work();
-  delay.disable();
-  const used = process.cpuUsage(cpu);
-  return {
-    clientMs: (used.user + used.system) / 1000,
-    redisMs: (await redisCpuMs()) - redis,
-    extends: count() - before,
-    delayP99Ms: delay.percentile(99) / 1e6,
+async function measure(
+  admin: Redis,
+  hosted: readonly HostedContestant[],
+  count: number,
+  { rounds, ms }: { readonly rounds: number; readonly ms: number },
+): Promise<readonly Series[]> {
+  const slice = async ({ hosted: its }: HostedContestant): Promise<Figures> => {
+    await its.call('hold');
+    const before = await redisCpuUs(admin);
+    const kept = await its.call<Kept>('keep', { ms });
+    const redisUs = (await redisCpuUs(admin)) - before;
+    await its.call('drop');
+    const leaseSeconds = (kept.ms / 1000) * count;
+    return {
+      clientUs: kept.cpuUs / kept.extensions,
+      redisUs: redisUs / kept.extensions,
+      clientPerLeaseUs: kept.cpuUs / leaseSeconds,
+      redisPerLeaseUs: redisUs / leaseSeconds,
+      delayP99Ms: kept.delayP99Ms,
+    };
   };
+  return interleave(hosted, { rounds, warmUps: 0 }, slice);
 }
-
-const sleep = (ms: number): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, ms));
-
-// The floor: 500 owner-checked extensions in one script, a third of the ttl apart, 20 scripts a round.
-const FLOOR = `local n = 0 for i = 1, #KEYS do if redis.call('GET', KEYS[i]) == ARGV[1] then
-  redis.call('PEXPIRE', KEYS[i], ARGV[2]) n = n + 1 end end return n`;
-raw.defineCommand('extendMany', { lua: FLOOR });
-const extendMany = (raw as unknown as { extendMany(...args: (string | number)[]): Promise<number> }).extendMany.bind(
-  raw,
-);
-const keys = Array.from({ length: LEASES }, (_, index) => `floor:${index}`);
-for (let from = 0; from < LEASES; from += 500) {
-  await Promise.all(keys.slice(from, from + 500).map((key) => raw.set(key, 'mine', 'PX', 60_000)));
-}
-let floorExtends = 0;
-async function floor(): Promise<void> {
-  const until = performance.now() + SLICE_MS;
-  const batches = LEASES / 500;
-  for (let batch = 0; performance.now() < until; batch = (batch + 1) % batches) {
-    floorExtends += await extendMany(500, ...keys.slice(batch * 500, batch * 500 + 500), 'mine', 60_000);
-    await sleep(TTL_MS / 3 / batches);
-  }
-}
-
-async function holdMany(): Promise<{ leases: LeaseManager; held: Lease[]; heapBytes: number }> {
-  const leases = new LeaseManager({ store: redisStore(server.url), ttl: TTL_MS });
-  globalThis.gc?.();
-  const before = process.memoryUsage().heapUsed;
-  const held: Lease[] = [];
-  for (let from = 0; from < LEASES; from += 500) {
-    held.push(...(await Promise.all(Array.from({ length: 500 }, (_, index) => leases.acquire(`r${from + index}`)))));
-    await sleep(TTL_MS / 3 / (LEASES / 500));
-  }
-  globalThis.gc?.();
-  return { leases, held, heapBytes: (process.memoryUsage().heapUsed - before) / LEASES };
-}
-
-const rows: { floor: Cost; held: Cost }[] = [];
-let heap = 0;
-for (let round = 0; round < ROUNDS; round++) {
-  const floorCost = await measure(() => floorExtends, floor);
-  const { leases, held, heapBytes } = await holdMany();
-  heap = heapBytes;
-  let extended = 0;
-  // Counted by the record, because a listener for 10,000 leases would be part of what is measured.
-  const extensions = async (): Promise<void> => {
-    extended = 0;
-    const pipeline = raw.pipeline();
-    for (let index = 0; index < LEASES; index++) pipeline.hget(`leasehold:{r${index}}`, 'extensions');
-    for (const [, value] of (await pipeline.exec()) ?? []) extended += Number(value);
-  };
-  await extensions();
-  const cost = await measure(
-    () => 0,
-    () => sleep(SLICE_MS),
-  );
-  const before = extended;
-  await extensions();
-  if (!held.every((lease) => lease.isHeld())) throw new Error('leases were lost');
-  rows.push({ floor: floorCost, held: { ...cost, extends: extended - before } });
-  await Promise.all(held.map((lease) => lease.release()));
-  await leases.close();
-}
-
-const perExtend = (cost: Cost, part: 'clientMs' | 'redisMs'): number => (cost[part] * 1000) / cost.extends;
-const median = (values: number[]): number => values.sort((a, b) => a - b)[Math.floor(values.length / 2)] as number;
-console.log(`\n${LEASES} leases of ${TTL_MS} ms, ${ROUNDS} rounds of ${SLICE_MS} ms, µs of CPU for each extension`);
-for (const part of ['clientMs', 'redisMs'] as const) {
-  const own = median(rows.map(({ held }) => perExtend(held, part)));
-  const base = median(rows.map(({ floor: cost }) => perExtend(cost, part)));
-  const ratio = median(rows.map(({ held, floor: cost }) => perExtend(held, part) / perExtend(cost, part)));
-  console.log(
-    `${part.replace('Ms', '').padEnd(6)}  floor ${base.toFixed(2)}   held ${own.toFixed(2)}   ratio ${ratio.toFixed(2)}`,
-  );
-}
-console.log(
-  `loop delay p99: floor ${median(rows.map(({ floor: c }) => c.delayP99Ms)).toFixed(1)} ms, held ${median(rows.map(({ held: c }) => c.delayP99Ms)).toFixed(1)} ms`,
-);
-console.log(
-  `heap: ${Math.round(heap)} bytes a lease${globalThis.gc === undefined ? ' (without --expose-gc: not exact)' : ''}`,
-);
-raw.disconnect();

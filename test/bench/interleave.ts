@@ -1,62 +1,77 @@
-/** One way of doing the work: `round` does it `count` times; what `prepare` takes before that is not measured. */
-export interface Variant {
+import { median, spreadOf } from './numbers.ts';
+import type { Kind, Row, Table } from './report.ts';
+
+export interface Contestant {
   readonly name: string;
-  prepare?(count: number): Promise<void>;
-  round(count: number): Promise<void>;
+  readonly kind: Kind;
 }
 
-export interface Result {
-  readonly name: string;
-  /** Median of operations per second over the rounds. */
-  readonly perSecond: number;
-  /** Median, 10th and 90th percentile of this round's speed divided by the floor's speed in the same round. */
-  readonly ratio: { readonly median: number; readonly p10: number; readonly p90: number };
-}
+/** What one slice gave, by name. */
+export type Figures = Readonly<Record<string, number>>;
 
-export function percentile(sorted: readonly number[], part: number): number {
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] as number;
+export interface Series<C extends Contestant = Contestant> {
+  readonly contestant: C;
+  readonly slices: readonly Figures[];
 }
 
 /**
- * Runs the variants in turn, A B C A B C …, because the machine's own speed drifts by more than what is to be measured:
- * only ratios within a round mean anything. The first variant is the floor.
+ * Each in turn, A B C A B C …, because the machine's own speed drifts by more than what is to be measured: only ratios
+ * within a round mean anything. The first is what the others are compared with. What comes before the rounds warms up.
  */
-export async function interleave(variants: readonly Variant[], rounds: number, count: number): Promise<Result[]> {
-  for (const variant of variants) {
-    await variant.prepare?.(count);
-    await variant.round(count);
-  }
-  const speeds = variants.map((): number[] => []);
-  for (let round = 0; round < rounds; round++) {
-    for (const [index, variant] of variants.entries()) {
-      await variant.prepare?.(count);
-      const from = performance.now();
-      await variant.round(count);
-      speeds[index]?.push((count / (performance.now() - from)) * 1000);
+export async function interleave<C extends Contestant>(
+  contestants: readonly C[],
+  { rounds, warmUps = 1 }: { readonly rounds: number; readonly warmUps?: number },
+  slice: (contestant: C) => Promise<Figures>,
+): Promise<readonly Series<C>[]> {
+  const series = contestants.map((contestant) => ({ contestant, slices: [] as Figures[] }));
+  for (let round = -warmUps; round < rounds; round++) {
+    for (const { contestant, slices } of series) {
+      const figures = await slice(contestant);
+      if (round >= 0) slices.push(figures);
     }
   }
-  const floor = speeds[0] as number[];
-  return variants.map(({ name }, index) => {
-    const own = speeds[index] as number[];
-    const ratios = own.map((speed, round) => speed / (floor[round] as number)).sort((a, b) => a - b);
-    return {
-      name,
-      perSecond: percentile(
-        [...own].sort((a, b) => a - b),
-        0.5,
-      ),
-      ratio: { median: percentile(ratios, 0.5), p10: percentile(ratios, 0.1), p90: percentile(ratios, 0.9) },
-    };
-  });
+  return series;
 }
 
-export function show(title: string, results: readonly Result[]): void {
-  const width = Math.max(...results.map(({ name }) => name.length));
-  console.log(`\n${title}\n${'variant'.padEnd(width)}   ops/s   ÷ floor   p10–p90`);
-  for (const { name, perSecond, ratio } of results) {
-    const range = `${ratio.p10.toFixed(2)}–${ratio.p90.toFixed(2)}`;
-    console.log(
-      `${name.padEnd(width)}  ${String(Math.round(perSecond)).padStart(6)}   ${ratio.median.toFixed(3).padStart(7)}   ${range}`,
-    );
-  }
+export interface TableOptions {
+  readonly title: string;
+  readonly unit: string;
+  readonly better: Table['better'];
+  /** The name of the figure. */
+  readonly figure: string;
+  /** Title of a column and the name of its figure: the median over the rounds is shown. */
+  readonly more?: Readonly<Record<string, string>>;
+  /** @default true */
+  readonly compare?: boolean;
+}
+
+export function tableOf(
+  series: readonly Series[],
+  { title, unit, better, figure, more = {}, compare = true }: TableOptions,
+): Table {
+  const [floor] = series;
+  const rows = series.map(({ contestant: { name, kind }, slices }): Row => {
+    const own = valuesOf(slices, figure);
+    const pairs = slices.flatMap((slice, round) => {
+      const [value, base] = [slice[figure], floor?.slices[round]?.[figure]];
+      return value === undefined || base === undefined || base === 0 ? [] : [value / base];
+    });
+    return {
+      name,
+      kind,
+      value: spreadOf(own),
+      ratio: compare && slices !== floor?.slices && pairs.length > 0 ? spreadOf(pairs) : null,
+      more: Object.fromEntries(
+        Object.entries(more).flatMap(([column, its]) => {
+          const values = valuesOf(slices, its);
+          return values.length === 0 ? [] : [[column, median(values)]];
+        }),
+      ),
+    };
+  });
+  return { title, unit, better, rows };
+}
+
+export function valuesOf(slices: readonly Figures[], figure: string): number[] {
+  return slices.flatMap((slice) => slice[figure] ?? []);
 }

@@ -1,95 +1,60 @@
-// A fenced write against the floor: the same commands in MULTI and EXEC over the same client.
-import type { Grant } from '@leasehold/core';
-import { redisFence } from '@leasehold/core/redis';
-import { Redis } from 'ioredis';
-import { createClient } from 'redis';
-import { startRedis } from '../support/redis-server.ts';
-import { interleave, percentile, show, type Variant } from './interleave.ts';
+import type { Benchmark } from './benchmark.ts';
+import { hostAll, type HostedContestant } from './contestants.ts';
+import { interleave, tableOf, type Contestant, type Figures } from './interleave.ts';
+import { percentile, sorted } from './numbers.ts';
+import type { Table } from './report.ts';
+import type { FenceSetup, FenceSlice } from './variants/redis-fence.ts';
 
-const ROUNDS = Number(process.env['ROUNDS'] ?? '25');
-const COUNT = Number(process.env['COUNT'] ?? '1000');
+const ways = [
+  { name: 'floor: MULTI … EXEC', kind: 'floor', variant: 'floor' },
+  { name: 'Leasehold fence.write', kind: 'ours', variant: 'write' },
+  { name: 'Leasehold fence.eval', kind: 'ours', variant: 'eval' },
+] as const;
 
-await using server = await startRedis({ args: ['--save', '', '--appendonly', 'no'] });
-const ioredis = new Redis(server.url);
-const nodeRedis = createClient({ url: server.url });
-await nodeRedis.connect();
+const cases: readonly Omit<FenceSlice, 'count'>[] = [
+  { commands: 1, width: 1 },
+  { commands: 5, width: 1 },
+  { commands: 1, width: 50 },
+  { commands: 5, width: 50 },
+];
 
-const grant: Grant = { resource: 'bench/stock', fencingToken: Date.now() * 1000, leaseId: 'b'.repeat(32) };
-const clients = {
-  ioredis: {
-    fence: redisFence(ioredis),
-    async multi(commands: readonly string[][]): Promise<void> {
-      await ioredis.multi(commands as string[][]).exec();
-    },
-  },
-  'node-redis': {
-    fence: redisFence(nodeRedis),
-    async multi(commands: readonly string[][]): Promise<void> {
-      const multi = nodeRedis.multi();
-      for (const command of commands) multi.addCommand(command);
-      await multi.exec();
-    },
-  },
-} as const;
-
-/** So many writes of keys that are nobody else's. */
-function writesOf(count: number, index: number): string[][] {
-  return Array.from({ length: count }, (_, each) => ['hincrby', `stock:${index}`, `field ${each}`, '1']);
-}
-
-const INCREMENT = "return redis.call('HINCRBY', KEYS[1], ARGV[1], ARGV[2])";
-
-/** Each variant with the time that each of its operations took. */
-function timed(name: string, width: number, once: (index: number) => Promise<unknown>): Variant & { tookMs: number[] } {
-  const tookMs: number[] = [];
-  return {
-    name,
-    tookMs,
-    async round(count) {
-      let next = 0;
-      const worker = async (): Promise<void> => {
-        for (let index = next++; index < count; index = next++) {
-          const from = performance.now();
-          await once(index % width);
-          tookMs.push(performance.now() - from);
-        }
-      };
-      await Promise.all(Array.from({ length: width }, worker));
-    },
-  };
-}
-
-for (const [client, { fence, multi }] of Object.entries(clients)) {
-  await fence.activate(grant);
-  for (const width of [1, 50]) {
-    for (const commands of [1, 5]) {
-      const variants = [
-        timed(`floor: MULTI, ${commands}, EXEC`, width, (index) => multi(writesOf(commands, index))),
-        timed('fence.write', width, (index) =>
-          fence.write(grant, (tx) => {
-            for (const [command = '', ...args] of writesOf(commands, index)) tx.call(command, ...args);
+export const benchmark: Benchmark = {
+  name: 'redis-fence',
+  title: 'The Redis fence',
+  method:
+    'Commands on keys of nobody else, through the fence and in MULTI and EXEC over the same client. Median latency of a slice; `eval` is one script of the user’s that does one command.',
+  packages: ['redis'],
+  async run(context) {
+    const url = (await context.redis()).url;
+    const rounds = context.pick({ full: 12, quick: 2, smoke: 1 });
+    const count = context.pick({ full: 1000, quick: 400, smoke: 4 });
+    const tables: Table[] = [];
+    for (const client of ['ioredis', 'node-redis'] as const) {
+      const setups: (Contestant & { setup: FenceSetup })[] = ways.map(({ name, kind, variant }) => ({
+        name,
+        kind,
+        setup: { url, client, variant },
+      }));
+      const hosted = await hostAll(context, 'redis-fence', setups);
+      for (const { commands, width } of context.pick({ full: cases, quick: cases, smoke: cases.slice(0, 1) })) {
+        const slice = async ({ hosted: its }: HostedContestant): Promise<Figures> => {
+          const work: FenceSlice = { count, width, commands };
+          const took = sorted(await its.call<number[]>('slice', work));
+          return { p50: percentile(took, 0.5), p99: percentile(took, 0.99) };
+        };
+        const fit = commands === 1 ? hosted : hosted.filter(({ name }) => name !== ways[2].name);
+        tables.push(
+          tableOf(await interleave(fit, { rounds, warmUps: 2 }, slice), {
+            title: `${client}, ${commands === 1 ? 'one command' : `${commands} commands`}, ${width === 1 ? 'one at a time' : `${width} at once`}`,
+            unit: 'µs',
+            better: 'less',
+            figure: 'p50',
+            more: { 'p99 µs': 'p99' },
           }),
-        ),
-      ];
-      if (commands === 1) {
-        const body = (index: number) =>
-          fence.eval(grant, INCREMENT, { keys: [`stock:${index}`], args: ['field 0', 1] });
-        variants.push(timed('fence.eval', width, body));
-      }
-      const results = await interleave(variants, ROUNDS, COUNT);
-      show(
-        `${client}: ${commands} command${commands > 1 ? 's' : ''}, ${width} in flight (${ROUNDS} × ${COUNT})`,
-        results,
-      );
-      for (const { name, tookMs } of variants) {
-        const p50 = percentile(
-          tookMs.toSorted((a, b) => a - b),
-          0.5,
         );
-        console.log(`p50 ${(p50 * 1000).toFixed(0)} µs  ${name}`);
       }
+      for (const { hosted: its } of hosted) await its.close();
     }
-  }
-}
-ioredis.disconnect();
-nodeRedis.destroy();
+    return { tables, targets: [] };
+  },
+};

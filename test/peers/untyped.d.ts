@@ -2,7 +2,7 @@
 declare module 'redlock-4' {
   import type { EventEmitter } from 'node:events';
 
-  interface Lock {
+  export interface Lock {
     extend(ttl: number): Promise<Lock>;
     unlock(): Promise<void>;
   }
@@ -17,9 +17,14 @@ declare module 'redlock-4' {
 declare module 'redlock-5' {
   import type { EventEmitter } from 'node:events';
 
+  export interface Lock {
+    release(): Promise<unknown>;
+  }
+
   class Redlock extends EventEmitter {
     constructor(clients: readonly object[], settings: Readonly<Record<string, number>>);
-    using(resources: string[], ttl: number, routine: (signal: AbortSignal) => Promise<void>): Promise<void>;
+    acquire(resources: string[], ttl: number): Promise<Lock>;
+    using(resources: string[], ttl: number, routine: (signal: AbortSignal) => Promise<unknown>): Promise<unknown>;
   }
   export default Redlock;
 }

@@ -1,5 +1,6 @@
 import { Mutex } from 'redis-semaphore';
-import { clientFor } from './client.ts';
+import { clientFor, measuredClient } from './client.ts';
+import type { LockLibrary } from './library.ts';
 import { ofALock, type Peer } from './peer.ts';
 
 export const redisSemaphore: Peer = {
@@ -24,6 +25,29 @@ export const redisSemaphore: Peer = {
         await section({ isLost: () => isLost || !mutex.isAcquired });
         await mutex.release().catch(() => {});
       },
+    };
+  },
+};
+
+export const redisSemaphoreLibrary: LockLibrary = {
+  name: redisSemaphore.name,
+  dependency: redisSemaphore.dependency,
+  extendedBy: 'acquire',
+  keyOf: (resource) => `mutex:${resource}`,
+  open(options) {
+    const client = measuredClient(options);
+    return {
+      async acquire(resource) {
+        const mutex = new Mutex(client, resource, {
+          lockTimeout: options.ttlMs,
+          acquireTimeout: 600_000,
+          ...(options.extendEachMs !== undefined && { refreshInterval: options.extendEachMs }),
+        });
+        await mutex.acquire();
+        return mutex;
+      },
+      release: (mutex: Mutex) => mutex.release(),
+      close: () => client.disconnect(),
     };
   },
 };

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import Redlock from 'redlock-4';
-import { clientFor } from './client.ts';
+import Redlock, { type Lock } from 'redlock-4';
+import { clientFor, measuredClient } from './client.ts';
+import type { LockLibrary } from './library.ts';
 import { ofALock, type Peer } from './peer.ts';
 
 export const redlock4: Peer = {
@@ -43,6 +44,22 @@ export const redlock4: Peer = {
         await extending;
         await lock.unlock().catch(() => {});
       },
+    };
+  },
+};
+
+export const redlock4Library: LockLibrary = {
+  name: redlock4.name,
+  dependency: redlock4.dependency,
+  extendedBy: 'nobody',
+  keyOf: (resource) => resource,
+  open(options) {
+    const client = measuredClient(options);
+    const redlock = new Redlock([client], { retryCount: -1 });
+    return {
+      acquire: (resource) => redlock.lock(resource, options.ttlMs),
+      release: (lock: Lock) => lock.unlock(),
+      close: () => client.disconnect(),
     };
   },
 };

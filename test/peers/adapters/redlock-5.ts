@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import Redlock from 'redlock-5';
-import { olderClientFor } from './client.ts';
+import Redlock, { type Lock } from 'redlock-5';
+import { olderClientFor, olderMeasuredClient } from './client.ts';
+import type { LockLibrary } from './library.ts';
 import { ofALock, type Peer } from './peer.ts';
 
 export const redlock5: Peer = {
@@ -41,3 +42,25 @@ export async function untilEntered(
     }
   }
 }
+
+export const redlock5Library: LockLibrary = {
+  name: redlock5.name,
+  dependency: redlock5.dependency,
+  extendedBy: 'using',
+  keyOf: (resource) => resource,
+  open(options) {
+    const client = olderMeasuredClient(options);
+    const redlock = new Redlock([client], {
+      retryCount: -1,
+      ...(options.extendEachMs !== undefined && {
+        automaticExtensionThreshold: options.ttlMs - options.extendEachMs,
+      }),
+    });
+    return {
+      acquire: (resource) => redlock.acquire([resource], options.ttlMs),
+      release: (lock: Lock) => lock.release(),
+      using: (resource, work) => redlock.using([resource], options.ttlMs, work),
+      close: () => client.disconnect(),
+    };
+  },
+};

@@ -1,5 +1,6 @@
-import { createLock, IoredisAdapter } from 'redlock-universal';
-import { clientFor } from './client.ts';
+import { createLock, IoredisAdapter, type Lock, type LockHandle } from 'redlock-universal';
+import { clientFor, measuredClient } from './client.ts';
+import type { LockLibrary } from './library.ts';
 import { ofALock, type Peer } from './peer.ts';
 import { untilEntered } from './redlock-5.ts';
 
@@ -23,5 +24,28 @@ export const redlockUniversal: Peer = {
       circuitBreaker: false,
     });
     return { run: (section) => untilEntered((enter) => lock.using(enter), section) };
+  },
+};
+
+export const redlockUniversalLibrary: LockLibrary = {
+  name: redlockUniversal.name,
+  dependency: redlockUniversal.dependency,
+  needsNode: 22,
+  extendedBy: 'using',
+  keyOf: (resource) => resource,
+  open(options) {
+    const client = measuredClient(options);
+    const adapter = new IoredisAdapter(client);
+    const lockOf = (key: string) =>
+      createLock({ adapter, key, ttl: options.ttlMs, retryAttempts: 1_000_000, circuitBreaker: false });
+    return {
+      async acquire(resource) {
+        const lock = lockOf(resource);
+        return { lock, handle: await lock.acquire() };
+      },
+      release: ({ lock, handle }: { lock: Lock; handle: LockHandle }) => lock.release(handle),
+      using: (resource, work) => lockOf(resource).using(work),
+      close: () => client.disconnect(),
+    };
   },
 };

@@ -1,0 +1,94 @@
+// docs/performance.md: what stands between its marks is written from the JSON, and nothing else is touched.
+import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+import { names } from './catalog.ts';
+import { short } from './numbers.ts';
+import type { Report, Table } from './report.ts';
+import { cellsOf, noiseText, versionsText } from './show.ts';
+
+const docs = new URL('../../docs/', import.meta.url);
+export const pagePath: string = fileURLToPath(new URL('performance.md', docs));
+export const jsonPath = (name: string): string => fileURLToPath(new URL(`performance/${name}.json`, docs));
+export const picturePath = (name: string): string => fileURLToPath(new URL(`performance/${name}.svg`, docs));
+
+/** What was kept, in the order of the page. */
+export function keptReports(): readonly Report[] {
+  return names
+    .filter((name) => existsSync(jsonPath(name)))
+    .map((name) => JSON.parse(readFileSync(jsonPath(name), 'utf8')) as Report);
+}
+
+/** The page with its parts renewed. A mark without a report, or a report without a mark, is an error. */
+export function renewed(page: string, reports: readonly Report[]): string {
+  const parts = new Map([
+    ['targets', targetsPart(reports)],
+    ...reports.map((report) => [report.name, reportPart(report)] as const),
+  ]);
+  const written = new Set<string>();
+  const result = page.replaceAll(
+    /^<!-- bench: (\S+) -->\n[^]*?^<!-- end -->$/gm,
+    (_part: string, name: string): string => {
+      const part = parts.get(name);
+      if (part === undefined) throw new Error(`the page has a place for ${name}, of which nothing was kept`);
+      written.add(name);
+      return `<!-- bench: ${name} -->\n${part}\n<!-- end -->`;
+    },
+  );
+  const homeless = [...parts.keys()].filter((name) => !written.has(name));
+  if (homeless.length > 0) throw new Error(`the page has no place for ${homeless.join(', ')}`);
+  return result;
+}
+
+function tableText(cells: readonly (readonly string[])[]): string {
+  const [head = [], ...rows] = cells.map((row) => row.map((cell) => cell.replaceAll('|', '\\|')));
+  const rule = head.map((_, at) => (at === 0 ? '---' : '--:'));
+  return [head, rule, ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
+}
+
+function targetsPart(reports: readonly Report[]): string {
+  const rows = reports.flatMap(({ name, title, targets }) =>
+    targets.map(({ what, rule, limit, unit, measured, isMet }) => [
+      `[${title}](#${anchor(title)})`,
+      what,
+      `${rule} ${limit} ${unit}`.trim(),
+      `${short(measured)} ${unit}`.trim(),
+      isMet ? 'met' : '**missed**',
+      `\`${name}\``,
+    ]),
+  );
+  const met = rows.filter((row) => row[4] === 'met').length;
+  return [
+    `${met} of ${rows.length} targets were met in these runs.`,
+    '',
+    tableText([['', 'what', 'target', 'measured', '', 'benchmark'], ...rows]),
+  ].join('\n');
+}
+
+function reportPart(report: Report): string {
+  const { name, title, method, date, tookS, machine, tables, leftOut = [] } = report;
+  return [
+    method,
+    '',
+    `![${title}: the medians of the tables below](performance/${name}.svg)`,
+    ...tables.flatMap((table: Table) => [
+      '',
+      `**${table.title}** (${table.better} is better)`,
+      '',
+      tableText(cellsOf(table)),
+    ]),
+    ...(leftOut.length === 0
+      ? []
+      : ['', `Left out: ${leftOut.map((its) => `${its.name}, because ${its.why}`).join('; ')}.`]),
+    '',
+    `\`npm run bench -- ${name}${report.size === 'quick' ? ' --quick' : ''}\`, ${date}, ${tookS} s. ${machine}; ${versionsText(report)}. ${sentence(noiseText(report.noise))}.`,
+  ].join('\n');
+}
+
+const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+const anchor = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-');

@@ -1,0 +1,141 @@
+// One picture of a benchmark: a bar for each median, a line from the 10th to the 90th percentile of the rounds. Chart libraries
+// that draw without a browser bring megabytes and a model of documents; this is rectangles and text.
+import { short } from './numbers.ts';
+import type { Kind, Report, Row, Table } from './report.ts';
+
+const WIDTH = 820;
+const LEFT = 250;
+const RIGHT = 150;
+const ROW = 24;
+const BAR = 14;
+const ROOM = WIDTH - LEFT - RIGHT;
+
+/** Okabe and Ito's colours, which people tell apart who see few; each kind is also named at its bar. */
+const STYLE = `
+text { font: 13px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif; fill: #1f2328 }
+.back { fill: #ffffff } .title { font-size: 16px; font-weight: 600 } .head { font-weight: 600 } .small { font-size: 11px; fill: #57606a }
+.grid { stroke: #d0d7de; stroke-width: 1 } .line { stroke: #1f2328; stroke-width: 1.5 }
+.floor { fill: #8c959f } .ours { fill: #0072b2 } .peer { fill: #e69f00 } .other { fill: #cc79a7 }
+@media (prefers-color-scheme: dark) {
+text { fill: #e6edf3 } .back { fill: #0d1117 } .small { fill: #9198a1 } .grid { stroke: #30363d } .line { stroke: #e6edf3 }
+.floor { fill: #9198a1 } .ours { fill: #56b4e9 }
+}`;
+
+const kinds: Readonly<Record<Kind, string>> = {
+  floor: 'floor',
+  ours: 'Leasehold',
+  peer: 'others',
+  other: 'for comparison',
+};
+
+export function picture({ title, tables, date, machine }: Report): string {
+  const parts: string[] = [];
+  let y = 30;
+  parts.push(text(16, y, title, 'title'));
+  y += 22;
+  parts.push(...legend(y, tables));
+  y += 14;
+  for (const table of tables) {
+    y += 26;
+    parts.push(...panel(table, y));
+    y += table.rows.length * ROW + 44;
+  }
+  parts.push(text(16, y, `${date}, ${machine}. A line goes from p10 to p90 of the rounds.`, 'small'));
+  const height = y + 16;
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" role="img">`,
+    `<title>${escaped(title)}</title>`,
+    `<style>${STYLE}</style>`,
+    `<rect class="back" width="${WIDTH}" height="${height}"/>`,
+    ...parts,
+    '</svg>',
+    '',
+  ].join('\n');
+}
+
+function legend(y: number, tables: readonly Table[]): string[] {
+  const there = new Set(tables.flatMap(({ rows }) => rows.map(({ kind }) => kind)));
+  let x = 16;
+  return (Object.keys(kinds) as Kind[])
+    .filter((kind) => there.has(kind))
+    .flatMap((kind) => {
+      const parts = [
+        `<rect class="${kind}" x="${x}" y="${y - 10}" width="12" height="12"/>`,
+        text(x + 18, y, kinds[kind], 'small'),
+      ];
+      x += 18 + kinds[kind].length * 7 + 24;
+      return parts;
+    });
+}
+
+function panel(table: Table, top: number): string[] {
+  const scale = scaleOf(table);
+  const bottom = top + 12 + table.rows.length * ROW;
+  const better = `${table.unit}, ${table.better} is better${scale.isLog ? '; logarithmic' : ''}`;
+  return [
+    text(16, top, table.title, 'head'),
+    text(WIDTH - 16, top, better, 'small', 'end'),
+    ...scale.marks.flatMap((mark) => {
+      const x = round(LEFT + scale.at(mark));
+      return [
+        `<line class="grid" x1="${x}" y1="${top + 10}" x2="${x}" y2="${bottom}"/>`,
+        text(x, bottom + 14, mark.toLocaleString('en'), 'small', 'middle'),
+      ];
+    }),
+    ...table.rows.flatMap((row, index) => bar(row, scale, top + 12 + index * ROW)),
+  ];
+}
+
+function bar({ name, kind, value, ratio }: Row, { at }: Scale, y: number): string[] {
+  const middle = y + ROW / 2;
+  const [end, from, to] = [at(value.median), at(value.p10), at(value.p90)].map(round) as [number, number, number];
+  const beside = ratio === null ? short(value.median) : `${short(value.median)} (× ${ratio.median.toFixed(2)})`;
+  return [
+    text(LEFT - 8, middle + 4, name, '', 'end'),
+    `<rect class="${kind}" x="${LEFT}" y="${middle - BAR / 2}" width="${Math.max(1, end)}" height="${BAR}"/>`,
+    `<line class="line" x1="${LEFT + from}" y1="${middle}" x2="${LEFT + to}" y2="${middle}"/>`,
+    text(LEFT + Math.max(end, to) + 8, middle + 4, beside),
+  ];
+}
+
+interface Scale {
+  readonly isLog: boolean;
+  /** Pixels from the left edge. */
+  at(value: number): number;
+  readonly marks: readonly number[];
+}
+
+function scaleOf({ rows }: Table): Scale {
+  const values = rows.map(({ value }) => value.median).filter((value) => value > 0);
+  const most = Math.max(...rows.map(({ value }) => Math.max(value.median, value.p90)), 1e-9);
+  const least = Math.min(...values, most);
+  if (most / least < 30) {
+    const step = niceStep(most / 4);
+    const marks = Array.from({ length: Math.floor(most / step) + 1 }, (_, index) =>
+      Number((index * step).toPrecision(6)),
+    );
+    return { isLog: false, at: (value) => (Math.max(0, value) / most) * ROOM, marks };
+  }
+  const low = 10 ** Math.floor(Math.log10(least) - 0.2);
+  const decades = Math.log10(most / low);
+  const marks = Array.from({ length: Math.floor(decades) + 1 }, (_, index) =>
+    Number((low * 10 ** index).toPrecision(6)),
+  );
+  return { isLog: true, at: (value) => (Math.log10(Math.max(value, low) / low) / decades) * ROOM, marks };
+}
+
+/** 1, 2 or 5 times a power of ten. */
+function niceStep(least: number): number {
+  const power = 10 ** Math.floor(Math.log10(least));
+  return ([1, 2, 5, 10].find((factor) => factor * power >= least) ?? 10) * power;
+}
+
+const round = (value: number): number => Math.round(value * 10) / 10;
+
+const escaped = (value: string): string =>
+  value.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+
+function text(x: number, y: number, value: string, style = '', anchor = 'start'): string {
+  const kind = style === '' ? '' : ` class="${style}"`;
+  return `<text${kind} x="${round(x)}" y="${round(y)}" text-anchor="${anchor}">${escaped(value)}</text>`;
+}
