@@ -190,9 +190,16 @@ export class TcpProxy implements AsyncDisposable {
   }
 
   #trap(match: Match, spring: Trap['spring'], signal?: AbortSignal): void {
-    const trap = { match, spring };
+    const forget = (): void => void this.#traps.delete(trap);
+    const trap: Trap = {
+      match,
+      spring(pair, bytes) {
+        signal?.removeEventListener('abort', forget);
+        spring(pair, bytes);
+      },
+    };
     this.#traps.add(trap);
-    signal?.addEventListener('abort', () => this.#traps.delete(trap), { once: true });
+    signal?.addEventListener('abort', forget, { once: true });
   }
 
   #accept(client: Socket): void {
