@@ -8,15 +8,15 @@ import { nemeses } from './nemeses/index.ts';
 
 /** All of them, which takes minutes; else one of each kind, and on one stage. */
 const IS_LONG = process.env['LEASEHOLD_LONG'] === '1';
-const SAMPLE = [
+const SAMPLE = new Set([
   ...['kill', 'pause-short', 'partition-held', 'duplicate', 'commit-reply-lost', 'store-delete', 'store-full'],
   ...['store-client-kill', 'postgres-terminate', 'revoke'],
-];
+]);
 
 /** Those that need the same of a stage share one. */
 function casts(): ReadonlyMap<string, readonly Nemesis[]> {
   const able = nemeses.filter(({ name, needs = [] }) =>
-    IS_LONG ? needs.every((need) => missing(need) === null) : SAMPLE.includes(name),
+    IS_LONG ? needs.every((need) => missing(need) === null) : SAMPLE.has(name),
   );
   const groups = new Map<string, Nemesis[]>();
   for (const nemesis of able) {
