@@ -12,7 +12,7 @@ export const cable: Nemesis = {
     if (found === null) return null;
     const { seat, part: link, claimed } = found;
     const { life, child } = seat;
-    const before = sentAgain(child.pid);
+    const before = unheard(child.pid);
     try {
       link.cut();
     } catch {
@@ -23,7 +23,7 @@ export const cable: Nemesis = {
       targets: [life],
       forMs: stage.ttlMs * (1.3 + stage.random()),
       async heal() {
-        const after = sentAgain(child.pid);
+        const after = unheard(child.pid);
         link.mend();
         claimed[Symbol.dispose]();
         // Killed meanwhile, its counter went with it, and its cable.
@@ -33,11 +33,14 @@ export const cable: Nemesis = {
   },
 };
 
-/** How many packets the network of this process has sent again because nobody confirmed them. */
-function sentAgain(pid: number): number | null {
+/** How many packets the cable of this process has dropped, and how often its system waited in vain for one to be confirmed. */
+function unheard(pid: number): number | null {
   try {
-    const [names = '', values = ''] = readFileSync(`/proc/${pid}/net/snmp`, 'utf8').match(/^Tcp: .*$/gm) ?? [];
-    return Number(values.split(' ')[names.split(' ').indexOf('RetransSegs')]);
+    const [names = '', values = ''] = readFileSync(`/proc/${pid}/net/netstat`, 'utf8').match(/^TcpExt: .*$/gm) ?? [];
+    const inVain = Number(values.split(' ')[names.split(' ').indexOf('TCPTimeouts')]);
+    // After the name: eight figures of what came, then bytes, packets, errors and drops of what went.
+    const near = /near:\s*(.*)/.exec(readFileSync(`/proc/${pid}/net/dev`, 'utf8'))?.[1]?.split(/\s+/) ?? [];
+    return inVain + Number(near[11] ?? 0);
   } catch {
     return null;
   }
