@@ -135,7 +135,9 @@ export class LiveSeat implements Seat, AsyncDisposable {
     this.#isAlive = false;
     this.#options.died(life, signal === null ? 'ended' : 'killed');
     const isExplained = signal === 'SIGKILL' || code === 0;
-    if (!isExplained) this.troubles.push(`${life} ended with ${code ?? signal}: ${child.output.slice(-2000)}`);
+    if (!isExplained) this.troubles.push(`${life} ended with ${code ?? signal}`);
+    // A warning of the process, or what nobody has caught.
+    if (child.output !== '') this.troubles.push(`${life} said: ${child.output.slice(0, 2000)}`);
     for (const { type, error } of child.unread as readonly (Message & { error?: unknown })[]) {
       if (type === 'unhandled') this.troubles.push(`${life}: ${String(error)}`);
     }

@@ -120,7 +120,19 @@ function tell(episode: Episode): void {
     file,
     JSON.stringify({ plan: { ...plan, nemeses: plan.nemeses.map(({ name }) => name) }, ...episode.history }),
   );
-  for (const breach of breaches.slice(0, 10)) console.log(breach);
-  if (breaches.length > 10) console.log(`and ${breaches.length - 10} more`);
+  for (const [rule, all] of byRule(breaches)) {
+    console.log(all[0]);
+    if (all.length > 1) console.log(`  and ${all.length - 1} more of ${rule}`);
+  }
   console.log(`its history: ${file}`);
+}
+
+/** By the number of the rule; what is no rule's stands for itself. */
+function byRule(breaches: readonly string[]): ReadonlyMap<string, readonly string[]> {
+  const groups = new Map<string, string[]>();
+  for (const breach of breaches) {
+    const rule = /^[SLV]\d+/.exec(breach)?.[0] ?? breach;
+    groups.set(rule, [...(groups.get(rule) ?? []), breach]);
+  }
+  return groups;
 }

@@ -29,7 +29,8 @@ async function act(job: LeasedJob<JobData>): Promise<void> {
   const { resource, leaseId, fencingToken } = lease;
   wants.get(resource)?.end('ok', { leaseId, fencingToken });
   try {
-    await owner.work(lease, { ...owner.manner(), rounds: 1 + Math.floor(owner.random() * 3) }, job.id);
+    const manner = { ...owner.manner(), rounds: 1 + Math.floor(owner.random() * 3) };
+    await owner.work(lease, manner, { id: job.id ?? '', isBeside: queue?.scope === 'worker' });
   } finally {
     wantAgain(resource);
   }

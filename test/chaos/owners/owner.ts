@@ -24,6 +24,13 @@ export interface Manner {
   readonly isStubborn: boolean;
 }
 
+/** A job of a queue. */
+export interface JobAtWork {
+  readonly id: string;
+  /** Others go on beside it under the same lease: a fence does not order the writes of one owner. */
+  readonly isBeside: boolean;
+}
+
 /** What a process of any workload has: a manager and a fence that write down what they do, and a way to work under a lease. */
 export class Owner {
   readonly setup: OwnerSetup;
@@ -50,6 +57,7 @@ export class Owner {
       store: recordStore(redisStore(redisUrl, { prefix }), this.recorder),
       ttl: ttlMs,
       owner: { name: this.setup.process },
+      logger: SILENT,
     });
     this.recorder.listen(this.manager);
     const fence = postgresFence(this.#fencePool, FENCE_TIMES);
@@ -87,8 +95,8 @@ export class Owner {
     };
   }
 
-  /** Works under a lease. Throws what ended it. */
-  async work(lease: Lease, { rounds, thinkMs, restMs, isStubborn }: Manner, job?: string): Promise<void> {
+  /** Works under a lease. Throws what ended it; of a `job`, which must be done, also what keeps it from being done. */
+  async work(lease: Lease, { rounds, thinkMs, restMs, isStubborn }: Manner, job?: JobAtWork): Promise<void> {
     const { signal, grant } = lease;
     const goesOn = (): boolean => isStubborn || this.#bug.isDeaf === true || !signal.aborted;
     const rest = (ms: number): Promise<unknown> =>
@@ -100,6 +108,7 @@ export class Owner {
       await this.#write(lease, isStubborn, version, job);
       await rest(restMs);
     }
+    if (job !== undefined && !isStubborn) signal.throwIfAborted();
     // The last of them, on its way when all was over.
     if (signal.aborted && !isStubborn && job === undefined && this.random() < 0.5) {
       const version = await this.#read(grant);
@@ -132,11 +141,11 @@ export class Owner {
     }
   }
 
-  async #write(lease: Lease, isBare: boolean, version: number, job: string | undefined): Promise<void> {
+  async #write(lease: Lease, isBare: boolean, version: number, job: JobAtWork | undefined): Promise<void> {
     const { resource, fencingToken, leaseId } = lease.grant;
     const writeId = `${this.setup.process}-w${++this.#writes}`;
     const body = async (tx: Pick<pg.PoolClient, 'query'>): Promise<void> => {
-      await tx.query(WRITE, [resource, fencingToken, leaseId, writeId, job ?? null]);
+      await tx.query(WRITE, [resource, fencingToken, leaseId, writeId, job?.id ?? null]);
       const holdMs = this.#holdMs;
       this.#holdMs = 0;
       if (holdMs > 0) {
@@ -144,9 +153,10 @@ export class Owner {
         await sleep(holdMs);
       }
     };
+    const tag = { writeId, version: job?.isBeside === true ? undefined : version };
     const bug = this.#bug.write;
-    if (bug !== undefined) return bug({ owner: this, lease, body, pool: this.#fencePool, tag: { writeId, version } });
-    await this.fence.write(isBare ? lease.grant : lease, body, { writeId, version });
+    if (bug !== undefined) return bug({ owner: this, lease, body, pool: this.#fencePool, tag });
+    await this.fence.write(isBare ? lease.grant : lease, body, tag);
   }
 
   /** What the nemeses want of it. */
@@ -165,6 +175,8 @@ export class Owner {
     await Promise.all([block(), section()]);
   }
 }
+
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** The database did not answer a plain question. */
 class UnreadableError extends Error {
