@@ -65,6 +65,7 @@ export async function playEpisode(plan: Plan, services: Services, bug: BugName |
   );
   // All is well again: each resource is worked on again, and by processes that all live.
   await Promise.all(stage.seats.map((seat) => seat.startAgain()));
+  if (plan.nemeses.some(({ needs }) => needs?.includes('owner-clock'))) await working.calm();
   waited.push(...(await writtenOn(stage, await stage.ledger.versions())));
   troubles.push(...(await working.settle(stage)));
   await Promise.all(stage.seats.map((seat) => seat.close()));

@@ -18,11 +18,13 @@ export interface Workload {
 }
 
 export interface Working extends AsyncDisposable {
+  /** What a person would set right once the faults are over. */
+  calm(): Promise<void>;
   /** In peace again: waits until all is done that was begun. With what went wrong. */
   settle(stage: LiveStage): Promise<readonly string[]>;
 }
 
-const NOTHING: Working = { settle: async () => [], [Symbol.asyncDispose]: async () => {} };
+const NOTHING: Working = { calm: async () => {}, settle: async () => [], [Symbol.asyncDispose]: async () => {} };
 
 export function workloadOf({ workload, seed }: Plan, services: Services): Workload {
   switch (workload) {
@@ -58,6 +60,11 @@ class Jobs implements Working {
     this.#queue.on('error', () => {}); // each call reports its own failure
     this.#resources = resources;
     this.#adding = this.#add().catch((error: unknown) => void (this.#trouble = String(error)));
+  }
+
+  /** BullMQ keeps a delay as an instant of the worker's wall clock: what one has delayed that was ahead would rest for as much longer. */
+  async calm(): Promise<void> {
+    await this.#queue.promoteJobs();
   }
 
   async settle(stage: LiveStage): Promise<readonly string[]> {
