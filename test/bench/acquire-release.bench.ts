@@ -65,7 +65,9 @@ export async function measureLocks(
       const redisUs = (await redisCpuUs(admin)) - before;
       return { ...latencies, perSecond: (count / ms) * 1000, cpuUs: cpuUs / count, redisUs: redisUs / count };
     };
-    const series = await interleave(hosted, { rounds, warmUps: 2 }, slice);
+    // Code is compiled for good after some thousands.
+    const warmUps = width === 1 ? context.pick({ full: 4, quick: 6, smoke: 0 }) : 2;
+    const series = await interleave(hosted, { rounds, warmUps }, slice);
     tables.push(
       tableOf(series, {
         title: width === 1 ? 'one at a time' : 'a hundred at once, distinct names',

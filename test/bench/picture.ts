@@ -13,11 +13,12 @@ const ROOM = WIDTH - LEFT - RIGHT;
 /** Okabe and Ito's colours, which people tell apart who see few; each kind is also named at its bar. */
 const STYLE = `
 text { font: 13px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif; fill: #1f2328 }
+.on { paint-order: stroke; stroke: #ffffff; stroke-width: 4px; stroke-linejoin: round }
 .back { fill: #ffffff } .title { font-size: 16px; font-weight: 600 } .head { font-weight: 600 } .small { font-size: 11px; fill: #57606a }
 .grid { stroke: #d0d7de; stroke-width: 1 } .line { stroke: #1f2328; stroke-width: 1.5 }
 .floor { fill: #8c959f } .ours { fill: #0072b2 } .peer { fill: #e69f00 } .other { fill: #cc79a7 }
 @media (prefers-color-scheme: dark) {
-text { fill: #e6edf3 } .back { fill: #0d1117 } .small { fill: #9198a1 } .grid { stroke: #30363d } .line { stroke: #e6edf3 }
+text { fill: #e6edf3 } .on { stroke: #0d1117 } .back { fill: #0d1117 } .small { fill: #9198a1 } .grid { stroke: #30363d } .line { stroke: #e6edf3 }
 .floor { fill: #9198a1 } .ours { fill: #56b4e9 }
 }`;
 
@@ -40,6 +41,7 @@ export function picture({ title, tables, date, machine }: Report): string {
     parts.push(...panel(table, y));
     y += table.rows.length * ROW + 44;
   }
+  y += 8;
   parts.push(text(16, y, `${date}, ${machine}. A line goes from p10 to p90 of the rounds.`, 'small'));
   const height = y + 16;
   return [
@@ -94,7 +96,7 @@ function bar({ name, kind, value, ratio }: Row, { at }: Scale, y: number): strin
     text(LEFT - 8, middle + 4, name, '', 'end'),
     `<rect class="${kind}" x="${LEFT}" y="${middle - BAR / 2}" width="${Math.max(1, end)}" height="${BAR}"/>`,
     `<line class="line" x1="${LEFT + from}" y1="${middle}" x2="${LEFT + to}" y2="${middle}"/>`,
-    text(LEFT + Math.max(end, to) + 8, middle + 4, beside),
+    text(LEFT + Math.max(end, to) + 8, middle + 4, beside, 'on'),
   ];
 }
 

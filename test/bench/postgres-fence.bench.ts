@@ -78,7 +78,7 @@ async function compare(context: Context, url: string, title: string, width: numb
   };
   const rounds = context.pick({ full: 25, quick: 4, smoke: 1 });
   const hosted = await hostAll(context, 'postgres-fence', setups);
-  const series = await interleave(hosted, { rounds, warmUps: 2 }, slice);
+  const series = await interleave(hosted, { rounds, warmUps: context.pick({ full: 10, quick: 6, smoke: 0 }) }, slice);
   for (const { hosted: its } of hosted) await its.close();
   return tableOf(series, { title, unit: 'µs', better: 'less', figure: 'p50', more: { 'p90 µs': 'p90' } });
 }

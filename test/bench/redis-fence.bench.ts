@@ -29,6 +29,8 @@ export const benchmark: Benchmark = {
     const rounds = context.pick({ full: 12, quick: 2, smoke: 1 });
     const count = context.pick({ full: 1000, quick: 400, smoke: 4 });
     const tables: Table[] = [];
+    // Code is compiled for good after some thousands.
+    const warm = context.pick({ full: 4, quick: 4, smoke: 0 });
     for (const client of ['ioredis', 'node-redis'] as const) {
       const setups: (Contestant & { setup: FenceSetup })[] = ways.map(({ name, kind, variant }) => ({
         name,
@@ -44,7 +46,7 @@ export const benchmark: Benchmark = {
         };
         const fit = commands === 1 ? hosted : hosted.filter(({ name }) => name !== ways[2].name);
         tables.push(
-          tableOf(await interleave(fit, { rounds, warmUps: 2 }, slice), {
+          tableOf(await interleave(fit, { rounds, warmUps: width === 1 ? warm : 1 }, slice), {
             title: `${client}, ${commands === 1 ? 'one command' : `${commands} commands`}, ${width === 1 ? 'one at a time' : `${width} at once`}`,
             unit: 'µs',
             better: 'less',

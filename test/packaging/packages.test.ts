@@ -26,7 +26,7 @@ let server: RedisServer;
 beforeAll(async () => {
   [packed, server] = await Promise.all([packAll(), startRedis({ scope: 'file' })]);
   writeFileSync(join(packed.project, 'package.json'), JSON.stringify({ type: 'module' }));
-  for (const file of ['consumer.cts', 'consumer.ts', 'exercise.cjs', 'suite.ts', 'use.cjs', 'use.mjs']) {
+  for (const file of ['consumer.cts', 'consumer.ts', 'exercise.cjs', 'idle.mjs', 'suite.ts', 'use.cjs', 'use.mjs']) {
     copyFileSync(fileURLToPath(new URL(`fixtures/${file}`, import.meta.url)), join(packed.project, file));
   }
 });
@@ -130,6 +130,22 @@ describe.each(nodes)('on Node %s', (major) => {
       });
     });
   }
+});
+
+describe.each(nodes)('on Node %s', (major) => {
+  testOnNode(
+    major,
+    'to import an entry point opens nothing, starts nothing and reads nothing but code',
+    async (node) => {
+      const entryPoints = packed.packages.flatMap(({ manifest: { name, exports } }) =>
+        Object.entries(exports).flatMap(([path, target]) => (typeof target === 'string' ? [] : posix.join(name, path))),
+      );
+      const args = [join(packed.project, 'idle.mjs'), ...entryPoints];
+      const { output, errors } = await thisMachine.run(node, args, { cwd: packed.project });
+      expect(errors).toBe('');
+      expect(JSON.parse(output)).toEqual(Object.fromEntries(entryPoints.map((name) => [name, []])));
+    },
+  );
 });
 
 describe.each(typescripts)('with TypeScript %s', (version) => {
