@@ -136,8 +136,8 @@ export class LiveSeat implements Seat, AsyncDisposable {
     this.#options.died(life, signal === null ? 'ended' : 'killed');
     const isExplained = signal === 'SIGKILL' || code === 0;
     if (!isExplained) this.troubles.push(`${life} ended with ${code ?? signal}`);
-    // A warning of the process, or what nobody has caught.
-    if (child.output !== '') this.troubles.push(`${life} said: ${child.output.slice(0, 2000)}`);
+    const said = unexpected(child.output);
+    if (said !== '') this.troubles.push(`${life} said: ${said.slice(0, 2000)}`);
     for (const { type, error } of child.unread as readonly (Message & { error?: unknown })[]) {
       if (type === 'unhandled') this.troubles.push(`${life}: ${String(error)}`);
     }
@@ -153,4 +153,12 @@ export class LiveSeat implements Seat, AsyncDisposable {
       // it has ended
     }
   }
+}
+
+/** What nobody has caught, and warnings of Node. Ours are for people, and belong to the faults that they tell of. */
+function unexpected(output: string): string {
+  return output
+    .split('\n')
+    .filter((line) => line.trim() !== '' && !/LeaseholdWarning|^\(Use `node --trace-/.test(line))
+    .join('\n');
 }
