@@ -29,11 +29,11 @@ import { storeBusy, storeClientKill, storeClientPause, storeScriptFlush, storeSl
 import { storeDelete, storeEvict, storeFlush } from './store-loss.ts';
 import { storePause, storeRestartAof, storeRestartEmpty } from './store-process.ts';
 import { storeFull, storeMisconf, storeNoReplicas, storeReadonly } from './store-refusals.ts';
-import { wallClock } from './wall-clock.ts';
+import { smallWallClock, wallClock } from './wall-clock.ts';
 
 /** All that can go wrong. */
 export const nemeses: readonly Nemesis[] = [
-  ...[kill, killInSection, killAll, close, pause, shortPause, pauseInSection, freeze, block, wallClock],
+  ...[kill, killInSection, killAll, close, pause, shortPause, pauseInSection, freeze, block, wallClock, smallWallClock],
   ...[partition, partitionHeld, requestsLost, repliesLost, repliesHeld, reset, refused, delay, duplicate, latePacket],
   ...[acquireReplyLost, commitReplyLost, fencePartition, fencePartitionHeld, fenceRepliesLost, fenceRefused],
   ...[fenceLatePacket, resetInTransaction, cable],
