@@ -7,6 +7,8 @@ import { seatWith } from './claims.ts';
 export const cable: Nemesis = {
   name: 'cable',
   needs: ['networks'],
+  // The queue of BullMQ is not on the island.
+  workloads: ['core', 'cron'],
   async strike(stage) {
     const found = await seatWith(stage, ({ link }) => link);
     if (found === null) return null;

@@ -8,11 +8,7 @@ export const reset = onTheWay({
   begin(proxy) {
     const open = proxy.openConnections;
     proxy.cut('reset');
-    return () => {
-      const again = proxy.openConnections;
-      proxy.cut('reset');
-      return open + again;
-    };
+    return { met: () => open + proxy.openConnections, end: () => proxy.cut('reset') };
   },
 });
 
@@ -25,10 +21,7 @@ export const refused = onTheWay({
     const before = proxy.counters.refused;
     proxy.refuse();
     proxy.cut('reset');
-    return () => {
-      proxy.pass();
-      return proxy.counters.refused - before;
-    };
+    return { met: () => proxy.counters.refused - before, end: () => proxy.pass() };
   },
 });
 
@@ -41,10 +34,7 @@ export const fenceRefused = onTheWay({
     const before = proxy.counters.refused;
     proxy.refuse();
     proxy.cut('reset');
-    return () => {
-      proxy.pass();
-      return proxy.counters.refused - before;
-    };
+    return { met: () => proxy.counters.refused - before, end: () => proxy.pass() };
   },
 });
 
@@ -58,11 +48,12 @@ export const delay = onTheWay({
     const change = (): void => proxy.delay({ up: 50 + 250 * random(), down: 50 + 250 * random() });
     change();
     const timer = setInterval(change, 50);
-    return () => {
-      clearInterval(timer);
-      const late = proxy.counters.requests - requests + (proxy.counters.replies - replies);
-      proxy.pass();
-      return late;
+    return {
+      met: () => proxy.counters.requests - requests + (proxy.counters.replies - replies),
+      end() {
+        clearInterval(timer);
+        proxy.pass();
+      },
     };
   },
 });

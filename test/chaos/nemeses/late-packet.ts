@@ -20,7 +20,7 @@ export const fenceLatePacket: Nemesis = {
 };
 
 async function strike(stage: Stage, way: Way): Promise<Strike | null> {
-  const found = await seatWith(stage, proxyOf(way));
+  const found = await seatWith(stage, proxyOf(way), { isOwner: way === 'fence' });
   if (found === null) return null;
   const { seat, part: proxy, claimed } = found;
   const { life } = seat;

@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
 import type { Direction, TcpProxy } from '../../support/proxy.ts';
 import type { Nemesis } from '../nemesis.ts';
 import type { Seat } from '../stage.ts';
@@ -13,8 +15,13 @@ interface Fault {
   readonly way: Way;
   /** In leases: how long at least, and how much longer at most. */
   readonly forTtls: readonly [least: number, more: number];
-  /** Begins it. What it gives ends it, and says what was met. */
-  begin(proxy: TcpProxy, random: () => number): () => number;
+  begin(proxy: TcpProxy, random: () => number): Going;
+}
+
+interface Going {
+  /** How much it has met. */
+  met(): number;
+  end(): void;
 }
 
 /** A fault of the way between an owner and a server. */
@@ -22,16 +29,21 @@ export function onTheWay({ name, way, forTtls: [least, more], begin }: Fault): N
   return {
     name,
     async strike(stage) {
-      const found = await seatWith(stage, proxyOf(way));
+      // Who has no lease says nothing to its fence.
+      const found = await seatWith(stage, proxyOf(way), { isOwner: way === 'fence' });
       if (found === null) return null;
       const { seat, part: proxy, claimed } = found;
-      const end = begin(proxy, stage.random);
+      const going = begin(proxy, stage.random);
       return {
         targets: [seat.life],
         forMs: stage.ttlMs * (least + more * stage.random()),
         async heal() {
+          // Nobody may have had anything to say.
+          for (let waitedMs = 0; going.met() === 0 && waitedMs < 5 * stage.ttlMs; waitedMs += 20) await sleep(20);
+          const effect = going.met();
+          going.end();
           claimed[Symbol.dispose]();
-          return end();
+          return effect;
         },
       };
     },
@@ -47,11 +59,12 @@ export function dropped(name: string, way: Way, ...directions: Direction[]): Nem
     begin(proxy) {
       const before = proxy.counters.lostBytes;
       proxy.swallow(...directions);
-      return () => {
-        const lost = proxy.counters.lostBytes - before;
-        proxy.cut('reset');
-        proxy.pass();
-        return lost;
+      return {
+        met: () => proxy.counters.lostBytes - before,
+        end() {
+          proxy.cut('reset');
+          proxy.pass();
+        },
       };
     },
   });
@@ -68,11 +81,7 @@ export function held(name: string, way: Way, ...directions: Direction[]): Nemesi
     begin(proxy) {
       const before = bytes(proxy);
       proxy.hold(...directions);
-      return () => {
-        const kept = bytes(proxy) - before;
-        proxy.pass();
-        return kept;
-      };
+      return { met: () => bytes(proxy) - before, end: () => proxy.pass() };
     },
   });
 }
