@@ -20,7 +20,7 @@ export const benchmark: Benchmark = {
     const [first] = sides as [Hosted, Hosted];
     const rounds = context.pick({ full: 3, quick: 1, smoke: 1 });
     const series: Series[] = [];
-    const count = context.pick({ full: 100, quick: 40, smoke: 1 });
+    const count = context.pick({ full: 60, quick: 20, smoke: 1 });
     const idle: Figures[] = [];
     for (let round = 0; round < rounds; round++)
       idle.push(figuresOf(await first.call<number[]>('handOffs', { queue: `hand-offs-${round}`, count })));
@@ -54,7 +54,7 @@ function figuresOf(times: readonly number[], starts = 2): Figures {
 }
 
 async function hotKey(context: Context, url: string, sides: readonly Hosted[], round: HotRound): Promise<Figures> {
-  const jobs = context.pick({ full: 200, quick: 60, smoke: 4 });
+  const jobs = context.pick({ full: 100, quick: 40, smoke: 4 });
   for (const side of sides) await side.call('startHot', round);
   const queue = new Queue(round.queue, { connection: connectionOf(url) });
   await queue.addBulk(Array.from({ length: jobs }, (_, n) => ({ name: 'job', data: { key: 'hot', n } })));

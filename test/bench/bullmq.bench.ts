@@ -41,10 +41,10 @@ export const benchmark: Benchmark = {
       ...libraries.map((name) => ({ name, kind: 'peer' as const, setup: { url, variant: name } })),
     ];
     const hosted = await hostAll(context, 'bullmq', setups);
-    const rounds = context.pick({ full: 10, quick: 2, smoke: 1 });
-    const count = context.pick({ full: 800, quick: 300, smoke: 4 });
+    const rounds = context.pick({ full: 8, quick: 2, smoke: 1 });
+    const count = context.pick({ full: 600, quick: 150, smoke: 4 });
     // Code is compiled for good after some thousands.
-    const warm = context.pick({ full: 4, quick: 4, smoke: 0 });
+    const warm = context.pick({ full: 4, quick: 3, smoke: 0 });
     const tables: Table[] = [];
     const targets: Target[] = [];
     for (const { title, concurrency, keys, least } of context.pick({

@@ -19,7 +19,7 @@ export const benchmark: Benchmark = {
     const side = await context.host('cron', setup);
     // The first ticks connect and load scripts.
     if (context.size !== 'smoke') await side.call('listen', { seconds: 5 });
-    const rounds = context.pick({ full: 5, quick: 1, smoke: 1 });
+    const rounds = context.pick({ full: 4, quick: 1, smoke: 1 });
     const series: { contestant: { name: string; kind: Kind }; slices: Figures[] }[] = [];
     for (let round = 0; round < rounds; round++) {
       const seconds = context.pick({ full: 12, quick: 8, smoke: 1 });

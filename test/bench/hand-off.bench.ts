@@ -51,7 +51,7 @@ export const benchmark: Benchmark = {
     const hops = context.pick({ full: 5, quick: 2, smoke: 1 });
     const single = await interleave(
       variants,
-      { rounds: context.pick({ full: 8, quick: 2, smoke: 1 }), warmUps: context.pick({ full: 1, quick: 1, smoke: 0 }) },
+      { rounds: context.pick({ full: 6, quick: 2, smoke: 1 }), warmUps: context.pick({ full: 1, quick: 0, smoke: 0 }) },
       async ({ variant }) => {
         const tookUs: number[] = [];
         for (let hop = 0; hop < hops; hop++) tookUs.push(await handOff(first, second, named(variant), context));
@@ -59,7 +59,7 @@ export const benchmark: Benchmark = {
       },
     );
 
-    const sliceMs = context.pick({ full: 1500, quick: 700, smoke: 60 });
+    const sliceMs = context.pick({ full: 1200, quick: 400, smoke: 60 });
     const contend = async (variant: string): Promise<readonly Turn[]> => {
       const round = named(variant, nowUs() + sliceMs * 1000);
       const both = Promise.all(sides.map((side) => side.call<Turn[]>('contend', round)));
@@ -69,8 +69,8 @@ export const benchmark: Benchmark = {
     const contended = await interleave(
       variants,
       {
-        rounds: context.pick({ full: 10, quick: 2, smoke: 1 }),
-        warmUps: context.pick({ full: 1, quick: 1, smoke: 0 }),
+        rounds: context.pick({ full: 8, quick: 2, smoke: 1 }),
+        warmUps: context.pick({ full: 1, quick: 0, smoke: 0 }),
       },
       async ({ variant }) => figuresOf(await contend(variant)),
     );

@@ -27,7 +27,7 @@ export const benchmark: Benchmark = {
     const series = await interleave(
       hosted,
       // The first round also pays for code that is compiled and for room that is kept.
-      { rounds: context.pick({ full: 4, quick: 1, smoke: 1 }), warmUps: context.pick({ full: 1, quick: 1, smoke: 0 }) },
+      { rounds: context.pick({ full: 3, quick: 1, smoke: 1 }), warmUps: context.pick({ full: 1, quick: 1, smoke: 0 }) },
       async ({ hosted: its }: HostedContestant) => ({ bytes: await its.call<number>('hold') }),
     );
     const table = tableOf(series, {

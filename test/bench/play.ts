@@ -15,7 +15,7 @@ export interface PlayOptions {
 }
 
 /** How long the machine may take to become quiet. */
-const PATIENCE_MS: Readonly<Record<Size, number>> = { full: 10_000, quick: 1000, smoke: 0 };
+const PATIENCE_MS: Readonly<Record<Size, number>> = { full: 5000, quick: 1000, smoke: 0 };
 
 /** One benchmark from its start to its end. What it has opened is closed, whatever happens. */
 export async function play(benchmark: Benchmark, { size, database }: PlayOptions): Promise<Report> {

@@ -76,9 +76,9 @@ async function compare(context: Context, url: string, title: string, width: numb
     const took = sorted(await hosted.call<number[]>('slice', { count, width }));
     return { p50: percentile(took, 0.5), p90: percentile(took, 0.9) };
   };
-  const rounds = context.pick({ full: 25, quick: 4, smoke: 1 });
+  const rounds = context.pick({ full: 15, quick: 4, smoke: 1 });
   const hosted = await hostAll(context, 'postgres-fence', setups);
-  const series = await interleave(hosted, { rounds, warmUps: context.pick({ full: 10, quick: 6, smoke: 0 }) }, slice);
+  const series = await interleave(hosted, { rounds, warmUps: context.pick({ full: 5, quick: 3, smoke: 0 }) }, slice);
   for (const { hosted: its } of hosted) await its.close();
   return tableOf(series, { title, unit: 'µs', better: 'less', figure: 'p50', more: { 'p90 µs': 'p90' } });
 }

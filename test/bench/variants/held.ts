@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { holding } from '../../peers/adapters/library.ts';
 import { libraryNamed } from '../../peers/libraries.ts';
-import { measured, type Measured, type Side } from '../side.ts';
+import { measured, nowUs, type Measured, type Side } from '../side.ts';
 
 export interface HeldSetup {
   readonly url: string;
@@ -21,8 +21,13 @@ export interface HeldSetup {
 
 export interface Kept extends Measured {
   readonly delayP99Ms: number;
-  /** How many extensions that were. */
-  readonly extensions: number;
+}
+
+export interface Counted {
+  /** Since they were acquired; null where the store does not tell. */
+  readonly extensions: number | null;
+  /** On the clock that processes share. */
+  readonly atUs: number;
 }
 
 /** How many are acquired or extended at once. */
@@ -31,7 +36,7 @@ const BATCH = 500;
 interface Keeper {
   /** Acquires all, spread over a third of the ttl as they would be in life. */
   hold(): Promise<void>;
-  /** Since the start, by what the store has. Null: it is not told, and comes to one for each lease and third of the ttl. */
+  /** Since the start, by what the store has. Null: it is not told. */
   extensions(): Promise<number> | null;
   drop(): Promise<void>;
   close(): Promise<unknown> | void;
@@ -192,15 +197,17 @@ export async function open(setup: HeldSetup): Promise<Side> {
         : new Library(setup);
   return {
     hold: () => keeper.hold(),
+    async count(): Promise<Counted> {
+      const from = nowUs();
+      const extensions = await keeper.extensions();
+      return { extensions, atUs: (from + nowUs()) / 2 };
+    },
     async keep({ ms }: { readonly ms: number }): Promise<Kept> {
-      const before = await keeper.extensions();
       const delay = monitorEventLoopDelay({ resolution: 2 });
       delay.enable();
       const its = await measured(() => sleep(ms));
       delay.disable();
-      const after = await keeper.extensions();
-      const extensions = before === null || after === null ? (setup.count * its.ms) / setup.roundMs : after - before;
-      return { ...its, extensions, delayP99Ms: delay.percentile(99) / 1e6 };
+      return { ...its, delayP99Ms: delay.percentile(99) / 1e6 };
     },
     drop: () => keeper.drop(),
     close: async () => void (await keeper.close()),
