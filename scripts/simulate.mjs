@@ -1,4 +1,4 @@
-// npm run simulate -- [--seeds N] [--minutes M] [--from SEED] | --seed SEED [--without PARTS]: managers, store and fence in one
+// npm run simulate -- [--seeds N] [--minutes M] [--from SEED] [--workers N] | --seed SEED [--without PARTS]: managers, store and fence in one
 // process, under faults that a seed decides; every run is judged by the rules of `@leasehold/core/testing/history`.
 import { join } from 'node:path';
 

@@ -12,12 +12,13 @@ import { RecordingFence } from '../../src/testing/history/recording-fence.ts';
 import { recordStore } from '../../src/testing/history/recording-store.ts';
 import type { Bug } from './bug.ts';
 import { Link } from './network.ts';
-import { PLAINLY, type Plan, type ProcessPlan, type Step } from './plan.ts';
+import type { Plan } from './plan.ts';
 import { SimProcess, START_MS } from './process.ts';
 import { RemoteFence, type FenceServer, type WriteBody } from './remote-fence.ts';
 import { RemoteStore } from './remote-store.ts';
 import type { StoreServer } from './server.ts';
 import type { Witness } from './witness.ts';
+import { PLAINLY, type ProcessPlan, type Step } from './ways.ts';
 import type { World } from './world.ts';
 
 /** What all processes of a run share. */
@@ -56,8 +57,8 @@ export class Actor {
     const seed = plan.seed + life * 7919;
     this.process = new SimProcess(world, name, seed, 1 + plan.driftPpm / 1_000_000, plan.wallMs);
     this.store = new RemoteStore(world, this.process, new Link(world, seed + 1), store, bug.store);
-    this.remoteFence = new RemoteFence(world, this.process, new Link(world, seed + 2), resource);
-    this.fence = new RecordingFence(this.remoteFence, this.process.recorder);
+    this.remoteFence = new RemoteFence(world, this.process, new Link(world, seed + 2), resource, bug.fenceTimeoutMs);
+    this.fence = new RecordingFence(bug.reach?.(this.remoteFence) ?? this.remoteFence, this.process.recorder);
     this.manager = new LeaseManager({
       store: this.#storeOf(bug),
       clock: this.process,
@@ -82,6 +83,7 @@ export class Actor {
     const { world, plan } = this.#scene;
     const { process } = this;
     try {
+      for (let side = 0; side < this.plan.sides; side++) void this.#keepBeside(`${this.plan.id}-side${side}`);
       for (; this.at < this.plan.steps.length; this.at++) {
         const step = this.plan.steps[this.at] as Step;
         await process.wait(step.afterMs);
@@ -102,6 +104,7 @@ export class Actor {
   }
 
   kill(): void {
+    if (this.store.isReleasing) this.#scene.world.reach('killed with a release under way');
     this.process.recorder.line('died', 'ok', { outcome: 'killed' });
     this.process.isAlive = false;
     this.isDone = true;
@@ -114,6 +117,23 @@ export class Actor {
       const lease = await this.manager.adopt(ticket, { fences: [this.fence] });
       await this.#work(lease, step).finally(() => lease.release());
     });
+    this.#besides--;
+  }
+
+  /** Holds what nobody else wants until all is calm, whatever happens to it. */
+  async #keepBeside(resource: string): Promise<void> {
+    const { process } = this;
+    const { world, plan } = this.#scene;
+    this.#besides++;
+    while (world.nowMs < startMs + plan.calmMs) {
+      await this.#tolerant(async () => {
+        const lease = await this.manager.acquire(resource, { fences: [this.fence], wait: plan.ttlMs });
+        const leftMs = startMs + plan.calmMs - world.nowMs;
+        await this.#pause(leftMs, lease.signal, false);
+        await lease.release();
+      });
+      await process.wait(plan.ttlMs / 10);
+    }
     this.#besides--;
   }
 

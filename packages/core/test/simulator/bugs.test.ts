@@ -1,11 +1,14 @@
 /** The simulation must be able to fail: worlds with one error each, and the rule that finds it within a few hundred seeds. */
 
 import { describe, expect, test } from 'vitest';
+import { invariants } from '../../src/testing/history/check.ts';
+import { MUTATIONS } from './bug.ts';
 import { seededBugs } from './bugs.ts';
 import { planOf, without } from './plan.ts';
 import { commandOf, describeFailure, faultsOf } from './report.ts';
 import { simulate, simulateSeed } from './run.ts';
 import { shrink } from './shrink.ts';
+import { seededBugsPage } from './table.ts';
 
 const WITHIN = 500;
 // Nothing here waits: it takes as long as the machine is busy.
@@ -21,6 +24,14 @@ describe('the simulation finds', () => {
       expect([...found]).toContain(bug.foundBy);
     });
   }
+});
+
+test('every rule of safety and liveness, and every mutation, has a bug, and they are told on one page', async () => {
+  const rules = new Set(seededBugs.map(({ foundBy }) => foundBy));
+  expect(invariants.map(({ id }) => id).filter((id) => !id.startsWith('V') && !rules.has(id))).toEqual([]);
+  const mutations = new Set(seededBugs.map(({ mutation }) => mutation));
+  expect(Object.keys(MUTATIONS).filter((name) => !(mutations as Set<string | undefined>).has(name))).toEqual([]);
+  await expect(seededBugsPage()).toMatchFileSnapshot('seeded-bugs.md');
 });
 
 test('what fails is made smaller, and the command that is given repeats it', { timeout: LONG_MS }, async () => {

@@ -2,57 +2,11 @@ import { Tenure } from '../../src/lease/tenure.ts';
 import { Keeper } from '../../src/lease/keeper.ts';
 import { OwnerClock } from '../../src/lease/term.ts';
 import type { Grant } from '../../src/fence/fence.ts';
-import type { LeaseStore, StoreCall } from '../../src/store/store.ts';
 import type { Mark } from '../testing/plain-fence.ts';
 import { PlainFence } from '../testing/plain-fence.ts';
-import type { StoreMutant } from '../testing/store-mutant.ts';
 import type { SeededBug } from './bug.ts';
-import type { ServerClock } from './server.ts';
-
-/** A fence that takes its clock from the server, in parts that can be replaced. */
-function fenceOf(fence: new (clock: never) => PlainFence): (clock: ServerClock) => PlainFence {
-  return (clock) => new fence(clock as never);
-}
-
-/** Replaces a method of the engine for as long as a run takes. */
-function replacing<T extends object, K extends keyof T>(target: T, name: K, method: T[K]): () => () => void {
-  return () => {
-    const own = Object.getOwnPropertyDescriptor(target, name);
-    Object.defineProperty(target, name, { value: method, configurable: true, writable: true });
-    return () => {
-      if (own !== undefined) Object.defineProperty(target, name, own);
-    };
-  };
-}
-
-type Send = (request: unknown, call: StoreCall) => Promise<unknown>;
-
-/** A store of which some operations are done in another way. */
-function changing(
-  store: LeaseStore,
-  names: readonly (keyof LeaseStore)[],
-  change: (send: Send, request: unknown, call: StoreCall) => Promise<unknown>,
-): LeaseStore {
-  return new Proxy(store, {
-    get(target, name) {
-      const value: unknown = Reflect.get(target, name, target);
-      if (!names.includes(name as keyof LeaseStore)) return value;
-      return (request: unknown, call: StoreCall) => change(value as Send, request, call);
-    },
-  });
-}
-
-/** Tokens that are counted in the record instead of coming from the clock. */
-const counted: StoreMutant['change'] = (memory) => ({
-  async acquire(request, call) {
-    const before = await memory.read(request.resource, call);
-    const reply = await memory.acquire(request, call);
-    if (reply.kind !== 'granted' || reply.again) return reply;
-    const fencingToken = (before?.fencingToken ?? 0) + 1;
-    memory.edit(request.resource, { fencingToken });
-    return { ...reply, fencingToken };
-  },
-});
+import { counted, moreBugs } from './more-bugs.ts';
+import { changing, fenceOf, replacing } from './replacing.ts';
 
 class TokenOnly extends PlainFence {
   override admits(highest: Mark | null, grant: Grant): boolean {
@@ -74,12 +28,14 @@ export const seededBugs: readonly SeededBug[] = [
   },
   {
     does: 'tokens that are counted, a fence that compares them alone, and a loss of the data',
+    mutation: 'token alone',
     foundBy: 'S2',
     store: counted,
     fence: fenceOf(TokenOnly),
   },
   {
     does: 'a fence that checks before the write, and not as a part of it',
+    mutation: 'check outside',
     foundBy: 'S3',
     fence: fenceOf(
       class extends PlainFence {
@@ -110,6 +66,7 @@ export const seededBugs: readonly SeededBug[] = [
   },
   {
     does: 'an owner that remembers that it holds its lease, instead of computing it',
+    mutation: 'flag',
     foundBy: 'S6',
     engine: replacing(Tenure.prototype, 'isHeld', function isHeld(this: Tenure): boolean {
       return this.live;
@@ -117,6 +74,7 @@ export const seededBugs: readonly SeededBug[] = [
   },
   {
     does: 'an owner that goes by its wall clock alone',
+    mutation: 'wall clock',
     foundBy: 'S6',
     engine: replacing(OwnerClock.prototype, 'since', function since(this: OwnerClock, stamp) {
       const { wallMs } = this.stamp();
@@ -126,6 +84,7 @@ export const seededBugs: readonly SeededBug[] = [
   },
   {
     does: 'an owner that counts from the answer',
+    mutation: 'from the reply',
     foundBy: 'S6',
     hand: (store) =>
       changing(store, ['acquire', 'extend'], async (send, request, call) => {
@@ -162,6 +121,7 @@ export const seededBugs: readonly SeededBug[] = [
   },
   {
     does: 'an extend that makes the lease again that it does not find',
+    mutation: 'resurrection',
     foundBy: 'S9',
     store: (memory) => ({
       async extend(items, call) {
@@ -192,6 +152,7 @@ export const seededBugs: readonly SeededBug[] = [
   },
   {
     does: 'a release by force without a seal',
+    mutation: 'no seal',
     foundBy: 'S12',
     forcesUnsealed: true,
   },
@@ -261,4 +222,5 @@ export const seededBugs: readonly SeededBug[] = [
     client: (store) =>
       changing(store, ['extend', 'release'], (send, request, call) => send(request, { ...call, timeoutMs: 1_000_000 })),
   },
+  ...moreBugs,
 ];

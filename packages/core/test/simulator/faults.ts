@@ -6,7 +6,7 @@ import { qualify } from '../../src/names.ts';
 import { Recorder } from '../../src/testing/history/recorder.ts';
 import type { Actor, Scene } from './actors.ts';
 import type { Link } from './network.ts';
-import type { FaultPlan } from './plan.ts';
+import { FAULT_KINDS, type FaultPlan } from './fault-plan.ts';
 
 /** What faults need of a run: its processes now, and a way to begin another life of one. */
 export interface Crew {
@@ -16,6 +16,8 @@ export interface Crew {
   readonly watcher: Actor;
   alive(id: string): Actor | undefined;
   restart(id: string): void;
+  /** From then on nothing is done to anybody, by the time of the world. */
+  readonly calmMs: number;
   readonly actors: () => readonly Actor[];
 }
 
@@ -69,8 +71,7 @@ export class Faults {
         return this.#reset(target, fault);
       }
       case 'store-stall':
-        store.stall(forMs * 1000);
-        return this.#lasting('store-stall', undefined, forMs, () => 1);
+        return this.#stall(fault);
       case 'store-clock': {
         const ms = choice % 2 === 0 ? forMs : -forMs;
         store.clock.stepWall(ms * (choice < 20 ? 10 : 1));
@@ -90,7 +91,7 @@ export class Faults {
         return;
       }
       case 'revoke':
-        return this.#operate(this.#crew.operator, ({ manager }) => manager.revoke(resource, { reason: 'simulated' }));
+        return this.#operate(this.#crew.operator, (operator) => this.#revoke(operator, resource));
       case 'diagnose':
         return this.#operate(this.#crew.watcher, (watcher) => this.#diagnose(watcher, resource));
       case 'force':
@@ -101,8 +102,10 @@ export class Faults {
     world.problems.push(`there is no fault ${String(kind)}`);
   }
 
-  #pause({ process }: Actor, { forMs, choice }: FaultPlan): void {
-    process.stopAfter(1 + choice, forMs * 1000, (fromUs) => {
+  #pause({ process }: Actor, { forMs, choice, place }: FaultPlan): void {
+    const at = place === 'in a release' ? undefined : place;
+    process.stopAfter(1 + choice, at, forMs * 1000, (fromUs) => {
+      this.#struck('pause');
       this.#spanFrom(fromUs, 'pause', process.name, forMs);
     });
   }
@@ -110,17 +113,26 @@ export class Faults {
   #sleep({ process }: Actor, { forMs }: FaultPlan): void {
     const fromUs = process.nowUs;
     process.sleep(forMs * 1000);
+    this.#struck('sleep');
     this.#spanFrom(fromUs, 'pause', process.name, forMs);
   }
 
   #freeze({ process }: Actor, { forMs }: FaultPlan): void {
     const fromUs = process.nowUs;
     process.freeze(forMs * 1000);
+    this.#struck('freeze');
     this.#spanFrom(fromUs, 'frozen-clocks', process.name, forMs);
   }
 
-  #kill(target: Actor, { forMs }: FaultPlan): void {
+  #kill(target: Actor, { forMs, place, ...fault }: FaultPlan): void {
     const { world } = this.#crew.scene;
+    if (place !== undefined) {
+      target.store.onRelease(() => {
+        if (target.process.isAlive && !target.isDone && world.nowMs < this.#crew.calmMs)
+          this.#kill(target, { ...fault, forMs });
+      });
+      return;
+    }
     target.kill();
     this.#instant('kill', target.process.name);
     world.at(world.nowUs + forMs * 1000, undefined, () => this.#crew.restart(target.plan.id));
@@ -170,7 +182,21 @@ export class Faults {
     });
   }
 
+  #stall({ forMs }: FaultPlan): void {
+    const { store } = this.#crew.scene;
+    const before = store.stalled;
+    store.stall(forMs * 1000);
+    this.#lasting('store-stall', undefined, forMs, () => store.stalled - before);
+  }
+
+  /** It had an effect. */
+  #struck(nemesis: string): void {
+    const kind = FAULT_KINDS.find((each) => each === nemesis);
+    if (kind !== undefined) this.#crew.scene.world.struck.add(kind);
+  }
+
   #instant(nemesis: string, target?: string): void {
+    this.#struck(nemesis);
     this.#recorder.begin('nemesis', { nemesis, target }).end('ok', { nemesis, target, effect: 1 });
   }
 
@@ -179,6 +205,7 @@ export class Faults {
     const recording = this.#recorder.begin('nemesis', { nemesis, target });
     world.at(world.nowUs + forMs * 1000, undefined, () => {
       const effect = end();
+      if (effect > 0) this.#struck(nemesis);
       recording.end('ok', { nemesis, target, effect });
     });
   }
@@ -199,14 +226,21 @@ export class Faults {
     });
   }
 
+  async #revoke({ manager }: Actor, resource: string): Promise<void> {
+    await manager.revoke(resource, { reason: 'simulated' });
+    this.#struck('revoke');
+  }
+
   async #diagnose(watcher: Actor, resource: string): Promise<void> {
     const recording = watcher.process.recorder.begin('diagnose', { resource: qualify('sim', resource) });
     try {
-      const { verdict, lease } = await diagnose(watcher.manager, resource, {
+      const look = this.#crew.scene.bug.diagnose ?? diagnose;
+      const { verdict, lease } = await look(watcher.manager, resource, {
         probes: [this.#probe()],
         fences: [watcher.fence],
       });
       recording.end('ok', { outcome: verdict.code, leaseId: lease?.leaseId });
+      this.#struck('diagnose');
     } catch (error) {
       recording.end('fail');
       throw error;
@@ -227,7 +261,7 @@ export class Faults {
     const probes = [this.#probe()];
     const release = forceRelease(manager, resource, { leaseId, reason: 'simulated', probes, fences: [fence] });
     this.#crew.scene.witness?.forces(process.name, release);
-    await release;
+    if ((await release).outcome === 'released') this.#struck('force');
   }
 
   /** What an operator can do past all that would stop him: the lease of an owner that lives, unsealed. */
@@ -235,10 +269,12 @@ export class Faults {
     const { store, call } = manager.ground;
     const record = await store.read(resource, call);
     if (record === null || record.state === 'free') return;
-    this.#lasting('unsafe-force', undefined, 1000, () => 1);
+    let isReleased = false;
+    this.#lasting('unsafe-force', undefined, 1000, () => Number(isReleased));
     const { leaseId, fencingToken, extensions } = record;
     const request = { resource, leaseId, fencingToken, extensions, elapsedMs: null, floor: 0 };
-    await store.forceRelease({ ...request, operator: 'op', reason: 'simulated' }, call);
+    const reply = await store.forceRelease({ ...request, operator: 'op', reason: 'simulated' }, call);
+    isReleased = reply.kind === 'released';
   }
 
   /** Knows who lives, and whether they can run. */

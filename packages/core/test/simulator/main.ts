@@ -1,21 +1,25 @@
 /**
- * The simulation as a command: `simulate --seeds 100000 --minutes 60`, or `--seed 7` for one of them, with all that
+ * The simulation as a command: `simulate --seeds 100000 --minutes 60`, in as many processes as there are cores, or `--seed 7` for one of them, with all that
  * happened. Exits with 1 if a rule is broken or nothing was exercised.
  */
 
+import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { addCounts, noCounts, type Counts } from '../../src/testing/history/counts.ts';
 import { checkCounts } from '../../src/testing/history/validity.ts';
+import { addCoverage, describeCoverage, noCoverage } from './coverage.ts';
 import { planOf, without } from './plan.ts';
 import { describeCounts, describeFailure, describeHistory, describePlan, faultsOf } from './report.ts';
-import { simulate, simulateSeed } from './run.ts';
-import { shrink } from './shrink.ts';
+import { simulate } from './run.ts';
+import { inWorkers, type Part } from './workers.ts';
 
-const USAGE = 'simulate [--seeds N] [--minutes M] [--from SEED] | --seed SEED [--without PARTS]';
+const USAGE = 'simulate [--seeds N] [--minutes M] [--from SEED] [--workers N] | --seed SEED [--without PARTS]';
 
 /** After so many the rest is likely the same. */
 const MOST_FAILURES = 5;
 const SAY_EVERY_MS = 10_000;
+/** So many seeds at a time for a worker. */
+const PART = 20;
 
 function numberOf(name: string, given: string | undefined, byDefault: number): number {
   if (given === undefined) return byDefault;
@@ -36,32 +40,38 @@ async function one(seed: number, parts: readonly string[]): Promise<boolean> {
   return true;
 }
 
-async function many(from: number, seeds: number, minutes: number): Promise<boolean> {
+async function many(from: number, seeds: number, minutes: number, workers: number): Promise<boolean> {
   const sum: Counts = noCounts();
+  const coverage = noCoverage();
   const startedMs = performance.now();
   let saidMs = startedMs;
   let failures = 0;
   let done = 0;
+  let asked = 0;
   const say = (): void => {
     const seconds = (performance.now() - startedMs) / 1000;
     console.log(`${done} seeds, ${failures} failed, ${seconds.toFixed(0)} s, ${(done / seconds).toFixed(0)} a second`);
   };
-  while (done < seeds && performance.now() - startedMs < minutes * 60_000 && failures < MOST_FAILURES) {
-    const seed = from + done;
-    const run = await simulateSeed(seed);
-    done++;
-    addCounts(sum, run.verdict.counts);
-    if (faultsOf(run).length > 0) {
-      failures++;
-      console.log(`\n${describeFailure(seed, await shrink(planOf(seed)))}\n`);
-    }
-    if (performance.now() - saidMs > SAY_EVERY_MS) {
-      saidMs = performance.now();
-      say();
-    }
-  }
+  const next = (): Part | undefined => {
+    const isOver = performance.now() - startedMs >= minutes * 60_000 || failures >= MOST_FAILURES;
+    const part = { from: from + asked, seeds: Math.min(PART, seeds - asked) };
+    if (isOver || part.seeds <= 0) return undefined;
+    asked += part.seeds;
+    return part;
+  };
+  await inWorkers(workers, next, (outcome) => {
+    done += outcome.seeds;
+    failures += outcome.failures.length;
+    addCounts(sum, outcome.counts);
+    addCoverage(coverage, outcome.coverage);
+    for (const failure of outcome.failures) console.log(`\n${failure}\n`);
+    if (performance.now() - saidMs <= SAY_EVERY_MS) return;
+    saidMs = performance.now();
+    say();
+  });
   say();
   console.log(`for 1,000 seeds: ${describeCounts(sum, done)}`);
+  for (const line of describeCoverage(coverage)) console.log(line);
   const gaps = checkCounts(sum);
   for (const { message } of gaps) console.log(message);
   return failures === 0 && gaps.length === 0;
@@ -72,6 +82,7 @@ const { values } = parseArgs({
     seeds: { type: 'string' },
     minutes: { type: 'string' },
     from: { type: 'string' },
+    workers: { type: 'string' },
     seed: { type: 'string' },
     without: { type: 'string' },
   },
@@ -83,6 +94,7 @@ const isRight =
         numberOf('from', values.from, 0),
         numberOf('seeds', values.seeds, values.minutes === undefined ? 10_000 : Infinity),
         numberOf('minutes', values.minutes, Infinity),
+        Math.max(1, numberOf('workers', values.workers, availableParallelism())),
       )
     : await one(numberOf('seed', values.seed, 0), parts);
 process.exitCode = isRight ? 0 : 1;

@@ -76,23 +76,24 @@ export class Link {
     this.heal();
   }
 
-  send(direction: 'there' | 'back', fromUs: number, actor: Actor | undefined, arrive: () => void): void {
+  /** False if it is known to be lost. */
+  send(direction: 'there' | 'back', fromUs: number, actor: Actor | undefined, arrive: () => void): boolean {
     // Of a process that is ahead of the world's time: what becomes of the message is decided when it leaves.
     if (fromUs > this.#world.nowUs) {
-      this.#world.at(fromUs, undefined, () => this.send(direction, this.#world.nowUs, actor, arrive));
-      return;
+      this.#world.at(fromUs, undefined, () => void this.send(direction, this.#world.nowUs, actor, arrive));
+      return true;
     }
     const { lost, doubled, astray, lateMs } = this.noise;
     const passage = this.#passage[direction];
     const fate = this.noise === QUIET ? 1000 : this.#chance.below(1000);
     if (passage === 'lost' || fate < lost) {
       this.hits++;
-      return;
+      return false;
     }
     if (passage === 'held') {
       this.hits++;
       this.#held.push({ direction, actor, arrive });
-      return;
+      return true;
     }
     if (fate < lost + doubled) {
       this.hits++;
@@ -100,9 +101,10 @@ export class Link {
     } else if (fate < lost + doubled + astray) {
       this.hits++;
       this.#world.at(fromUs + this.#tripUs() + this.#chance.below(lateMs * 1000 + 1), actor, arrive);
-      return;
+      return true;
     }
     this.#deliver(direction, fromUs, actor, arrive);
+    return true;
   }
 
   #deliver(direction: 'there' | 'back', fromUs: number, actor: Actor | undefined, arrive: () => void): void {

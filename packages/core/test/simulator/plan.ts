@@ -1,73 +1,7 @@
 import { Chance } from '../../src/testing/fence/chance.ts';
-
-/** What one process does next, from its place in the list of its steps. */
-export interface Step {
-  readonly id: string;
-  readonly kind: 'run' | 'tick' | 'acquire' | 'try' | 'hand-over';
-  readonly resource: string;
-  /** So long after the step before. Milliseconds, as all that follows. */
-  readonly afterMs: number;
-  readonly waitMs: number;
-  readonly writes: number;
-  /** Between the read and the write that goes by it. */
-  readonly thinkMs: number;
-  /** Between one write and the next. */
-  readonly holdMs: number;
-  /** How long a write is under way at the resource, between its check and its commit. */
-  readonly commitMs: number;
-  /** Goes on when its signal has aborted. */
-  readonly isStubborn: boolean;
-  /** Writes with the bare grant, so that only the fence can refuse it. */
-  readonly isDelegated: boolean;
-  /** Wants it no more after so long, whatever has become of it by then. 0 for never. */
-  readonly giveUpMs: number;
-  /** 0 for no limit. */
-  readonly maxHoldMs: number;
-}
-
-export interface ProcessPlan {
-  readonly id: string;
-  readonly seed: number;
-  readonly startMs: number;
-  /** Of its clocks, in parts per million against the time of the world. */
-  readonly driftPpm: number;
-  readonly wallMs: number;
-  readonly quarantine: boolean;
-  readonly steps: readonly Step[];
-}
-
-export type FaultKind =
-  | 'pause'
-  | 'sleep'
-  | 'freeze'
-  | 'kill'
-  | 'wall-step'
-  | 'partition'
-  | 'fence-partition'
-  | 'reset'
-  | 'noise'
-  | 'slow'
-  | 'fence-noise'
-  | 'store-stall'
-  | 'store-clock'
-  | 'data-loss'
-  | 'restart'
-  | 'revoke'
-  | 'force'
-  | 'unsafe-force'
-  | 'diagnose';
-
-export interface FaultPlan {
-  readonly id: string;
-  readonly kind: FaultKind;
-  readonly atMs: number;
-  readonly forMs: number;
-  /** A process, where one is struck. */
-  readonly target: string;
-  readonly resource: string;
-  /** Of a pause: at which place after `atMs`. Otherwise a choice among the ways of the fault. */
-  readonly choice: number;
-}
+import type { FaultKind, FaultPlan } from './fault-plan.ts';
+import { twisted } from './twists.ts';
+import { busy, eager, PLAINLY, type ProcessPlan, type Step } from './ways.ts';
 
 /** All that decides a run. */
 export interface Plan {
@@ -79,6 +13,8 @@ export interface Plan {
   readonly resources: readonly string[];
   /** From here on nothing is done to anybody. */
   readonly calmMs: number;
+  /** At most so many leases are extended with one call, if not as many as in production. */
+  readonly batch?: number | undefined;
 }
 
 /** What may happen together in one run: not everything at once, or the rules that some faults waive are never asked for. */
@@ -118,6 +54,10 @@ const RECIPES: readonly { readonly way: typeof busy; readonly kinds: readonly Fa
 const MOST_PPM = 4000;
 
 export function planOf(seed: number): Plan {
+  return twisted(plainPlanOf(seed));
+}
+
+function plainPlanOf(seed: number): Plan {
   // Neighbours among seeds must not be neighbours in what they do.
   const chance = new Chance(Math.imul(seed + 1, 0x9e3779b1)).branch();
   const ttlMs = chance.of([600, 1000, 1000, 2000]);
@@ -190,6 +130,7 @@ function processOf(chance: Chance, id: string, { ttlMs, resources, calmMs }: Fra
     driftPpm: chance.below(2 * MOST_PPM) - MOST_PPM,
     wallMs: chance.below(3) === 0 ? chance.below(600_000) - 300_000 : 0,
     quarantine: chance.below(6) === 0,
+    sides: 0,
   };
 }
 
@@ -211,7 +152,16 @@ function withAbandoned(plan: Plan): Plan {
   const { ttlMs, seed } = plan;
   const at = { kind: 'run', afterMs: 0, waitMs: 0, writes: 1, thinkMs: 0, commitMs: 0 } as const;
   const step: Step = { ...at, ...PLAINLY, id: 'z.0', resource: 'abandoned', holdMs: 10 * ttlMs };
-  const owner = { id: 'z', seed: seed + 1, startMs: 0, driftPpm: 0, wallMs: 0, quarantine: false, steps: [step] };
+  const owner = {
+    id: 'z',
+    seed: seed + 1,
+    startMs: 0,
+    driftPpm: 0,
+    wallMs: 0,
+    quarantine: false,
+    sides: 0,
+    steps: [step],
+  };
   const fault = { target: 'z', resource: 'abandoned', choice: 0 };
   // The operator watches it for a ttl and a margin of a second, and the lease must have run out for as long.
   const calmMs = plan.calmMs + 2 * ttlMs + 3000;
@@ -226,35 +176,6 @@ function withAbandoned(plan: Plan): Plan {
       { ...fault, id: 'fy', kind: 'force', atMs: 2 * ttlMs, forMs: 0 },
     ],
   };
-}
-
-/** Without any peculiarity. */
-export const PLAINLY = { isStubborn: false, isDelegated: false, giveUpMs: 0, maxHoldMs: 0 } as const;
-
-/** Somebody who writes all the time, beyond the end of a lease that is not extended. */
-function busy(process: ProcessPlan, resource: string, ttlMs: number): ProcessPlan {
-  const holdMs = ttlMs / 20;
-  const always = { kind: 'run', afterMs: 0, thinkMs: 1, commitMs: 0 } as const;
-  const step: Step = {
-    ...PLAINLY,
-    ...always,
-    isStubborn: true,
-    id: `${process.id}.0`,
-    resource,
-    waitMs: 2 * ttlMs,
-    writes: 40,
-    holdMs,
-  };
-  return { ...process, startMs: 0, steps: [step, ...process.steps.slice(1)] };
-}
-
-/** Somebody who asks again and again and never waits. */
-function eager(process: ProcessPlan, resource: string, ttlMs: number): ProcessPlan {
-  const always = { ...PLAINLY, kind: 'try', writes: 1, thinkMs: 1, holdMs: 0, commitMs: 0, waitMs: 0 } as const;
-  const steps = Array.from({ length: 12 }, (_, index): Step => {
-    return { ...always, id: `${process.id}.${index}`, resource, afterMs: ttlMs / 20 };
-  });
-  return { ...process, startMs: 0, steps };
 }
 
 type Struck = Frame & { readonly kinds: readonly FaultKind[]; readonly names: readonly string[] };

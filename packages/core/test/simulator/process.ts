@@ -1,14 +1,20 @@
 import type { Clock, Timer } from '../../src/clock.ts';
 import { Chance } from '../../src/testing/fence/chance.ts';
 import { Recorder } from '../../src/testing/history/recorder.ts';
+import type { Place } from './points.ts';
 import type { Actor, Event, World } from './world.ts';
 
 /** Where the wall clock of a run begins, at the beginning of the world's time. */
 export const START_MS: number = Date.UTC(2026, 0, 15, 3, 0, 0);
 
+/** Later than any timer of a process that nobody disturbs. */
+const LATE_US = 20_000;
+
 /** A stop of a process that waits for its place: so many more readings of a clock, or calls, away. */
 interface Stop {
   steps: number;
+  /** Undefined for any. */
+  readonly place: Place | undefined;
   readonly forUs: number;
   readonly stop: (fromUs: number) => void;
 }
@@ -32,6 +38,8 @@ export class SimProcess implements Actor, Clock {
   /** All its clocks stood still for so long, as those of a virtual machine that is paused. */
   #frozenUs = 0;
   #readings = 0;
+  /** In which event the store's last answer came, until a place has been passed since. */
+  #answered = -1;
   #stops: Stop[] = [];
 
   /** `rate`: of its clocks, against the time of the world. */
@@ -55,19 +63,34 @@ export class SimProcess implements Actor, Clock {
     return Math.max(this.#world.nowUs, this.busyUntilUs);
   }
 
-  /** To be called wherever the process may be stopped. */
-  step(): void {
+  /** To be called wherever the process may be stopped. `place`: what that moment is, if it is one to be counted. */
+  step(place?: Place): void {
+    const isFirst = this.#answered === this.#world.events;
+    this.#answered = -1;
     const [stop] = this.#stops;
-    if (stop === undefined || --stop.steps > 0) return;
+    if (stop === undefined) return;
+    const here = place ?? (isFirst ? 'stopped between the answer of the store and its use' : undefined);
+    if ((stop.place !== undefined && stop.place !== here) || --stop.steps > 0) return;
     this.#stops.shift();
+    if (here !== undefined) this.#world.reach(here);
     const fromUs = this.nowUs;
     this.busyUntilUs = fromUs + stop.forUs;
     stop.stop(fromUs);
   }
 
-  /** Stops at the `steps`-th place from now. `stop` is told when that was. */
-  stopAfter(steps: number, forUs: number, stop: (fromUs: number) => void): void {
-    this.#stops.push({ steps, forUs, stop });
+  /** The store has answered, in the event that is at work: the next place is before anything is made of it. */
+  answered(): void {
+    this.#answered = this.#world.events;
+  }
+
+  /** A timer was so late. */
+  late(byUs: number): void {
+    if (byUs > LATE_US) this.#world.reach('a timer was late');
+  }
+
+  /** Stops at the `steps`-th place from now, or of that name. `stop` is told when that was. */
+  stopAfter(steps: number, place: Place | undefined, forUs: number, stop: (fromUs: number) => void): void {
+    this.#stops.push({ steps, place, forUs, stop });
   }
 
   /** The machine sleeps from now on: unlike a stopped process, its monotonic clock stands still. */
@@ -158,7 +181,10 @@ class SimTimer implements Timer {
     return this.#process.alarm(this.#dueUs, () => {
       // The machine slept in the meantime.
       if (this.#process.leftUs(this.#dueUs) > 1) this.#event = this.#arm();
-      else this.#fire();
+      else {
+        this.#process.late(-this.#process.leftUs(this.#dueUs));
+        this.#fire();
+      }
     });
   }
 }

@@ -3,6 +3,7 @@ import { grantForWrite, grantOf, reportRefusal, type Fence, type Grant, type Hol
 import { MemoryFence, type MemoryTx } from '../../src/fence/memory.ts';
 import type { FenceRow } from '../../src/testing/history/history.ts';
 import type { Link } from './network.ts';
+import type { Place } from './points.ts';
 import type { SimProcess } from './process.ts';
 import { settled, type Settled } from './settled.ts';
 import type { ServerClock } from './server.ts';
@@ -81,19 +82,21 @@ export class RemoteFence implements Fence<MemoryTx> {
   readonly #world: World;
   readonly #process: SimProcess;
   readonly #host: FenceServer;
+  readonly #timeoutMs: number;
 
-  constructor(world: World, process: SimProcess, link: Link, host: FenceServer) {
+  constructor(world: World, process: SimProcess, link: Link, host: FenceServer, timeoutMs: number = FENCE_TIMEOUT_MS) {
     this.name = host.name;
     this.link = link;
     this.#world = world;
     this.#process = process;
     this.#host = host;
+    this.#timeoutMs = timeoutMs;
   }
 
   async activate(grant: Grant | Holding): Promise<void> {
     const asked = grantOf(grant);
     try {
-      await this.#call(asked.resource, () => this.#host.activate(asked));
+      await this.#call(asked.resource, () => this.#host.activate(asked), 'stopped before an activation was sent');
     } catch (error) {
       throw reportRefusal(grant, error);
     }
@@ -102,7 +105,8 @@ export class RemoteFence implements Fence<MemoryTx> {
   async write<T>(grant: Grant | Holding, body: (tx: MemoryTx) => T | Promise<T>): Promise<T> {
     const asked = grantForWrite(this, grant);
     try {
-      return (await this.#call(asked.resource, () => this.#host.write(asked, body as unknown as WriteBody))) as T;
+      const write = (): Promise<unknown> => this.#host.write(asked, body as unknown as WriteBody);
+      return (await this.#call(asked.resource, write, 'stopped between the check and the write')) as T;
     } catch (error) {
       throw reportRefusal(grant, error);
     }
@@ -121,20 +125,24 @@ export class RemoteFence implements Fence<MemoryTx> {
     return this.#call(resource, async () => this.#host.version(resource));
   }
 
-  async #call<T>(resource: string, run: () => Promise<T>): Promise<T> {
+  /** `place`: what it is to be stopped before it, of what changes the resource. */
+  async #call<T>(resource: string, run: () => Promise<T>, place?: Place): Promise<T> {
     const process = this.#process;
-    process.step();
+    process.step(place);
     const outcome = await new Promise<Settled<T>>((resolve) => {
-      const timer = process.setTimer(FENCE_TIMEOUT_MS, () => {
+      const timer = process.setTimer(this.#timeoutMs, () => {
         resolve({ error: new FenceUnavailableError(resource, this.name, 'no answer in time') });
       });
       this.link.send('there', process.nowUs, undefined, () => {
-        void settled(run()).then((answer) =>
-          this.link.send('back', this.#world.nowUs, process, () => {
+        void settled(run()).then((answer) => {
+          const isLost = !this.link.send('back', this.#world.nowUs, process, () => {
             timer.clear();
             resolve(answer);
-          }),
-        );
+          });
+          if (isLost && place !== undefined && 'value' in answer) {
+            this.#world.reach('a fence carried it out, and its answer did not come');
+          }
+        });
       });
     });
     if ('error' in outcome) throw outcome.error as Error;

@@ -10,6 +10,7 @@ import type {
 } from '../../src/store/store.ts';
 import { mutate, type StoreMutant } from '../testing/store-mutant.ts';
 import type { Link } from './network.ts';
+import type { Place } from './points.ts';
 import type { SimProcess } from './process.ts';
 import { settled, type Settled } from './settled.ts';
 import type { StoreServer } from './server.ts';
@@ -38,6 +39,10 @@ export class RemoteStore {
   readonly #reconnected = new Set<() => void>();
   #isConnected = true;
   #isClosed = false;
+  /** In which event, and when for the process, it last sent an extension. */
+  #extendedAt = -1;
+  #extendedUs = 0;
+  #released: () => void = () => {};
   /** What was learned of the server when the connection was made. */
   #server: LeaseStore['server'];
   #learnedUs = 0;
@@ -88,7 +93,7 @@ export class RemoteStore {
       subscribe: (channel, listener) => this.#subscribe(channel, listener),
       list: (call) => this.#list(call),
       evidence: (...[resource, owner, call]) =>
-        this.#call(call, (further) => this.#host.memory.evidence(resource, owner, further)),
+        this.#call('evidence', call, (further) => this.#host.memory.evidence(resource, owner, further)),
       close: () => {
         this.#isClosed = true;
         return Promise.resolve();
@@ -104,7 +109,7 @@ export class RemoteStore {
         if (name === 'checkName') return value.bind(this.#inner) as unknown;
         return (...args: unknown[]) => {
           const call = args.at(-1) as StoreCall;
-          return this.#call(call, async (further) => {
+          return this.#call(String(name), call, async (further) => {
             const reply: unknown = await (value as (...args: unknown[]) => unknown).call(
               this.#inner,
               ...args.slice(0, -1),
@@ -120,7 +125,7 @@ export class RemoteStore {
   }
 
   async #connect(): Promise<void> {
-    await this.#call({ timeoutMs: SUBSCRIBE_MS }, () => this.#inner.connect());
+    await this.#call('connect', { timeoutMs: SUBSCRIBE_MS }, () => this.#inner.connect());
     if (this.#server === undefined) this.#learn();
   }
 
@@ -130,7 +135,7 @@ export class RemoteStore {
   }
 
   async *#list(call: StoreCall): AsyncGenerator<{ readonly resource: string; readonly record: LeaseRecord }, void> {
-    yield* await this.#call(call, async (further) => {
+    yield* await this.#call('list', call, async (further) => {
       const all: { readonly resource: string; readonly record: LeaseRecord }[] = [];
       for await (const each of this.#inner.list(further)) all.push(each);
       return all;
@@ -139,10 +144,12 @@ export class RemoteStore {
 
   #subscribe(channel: string, listener: (message: StoreMessage) => void): Promise<() => Promise<void>> {
     const hear = (message: StoreMessage): void => {
-      if (!this.#isConnected || this.#isClosed) return;
-      this.link.send('back', this.#world.nowUs, this.#process, () => listener(message));
+      if (this.#isClosed) return;
+      const isSent =
+        this.#isConnected && this.link.send('back', this.#world.nowUs, this.#process, () => listener(message));
+      if (!isSent) this.#world.reach('a word to a waiter or an owner was lost');
     };
-    return this.#call({ timeoutMs: SUBSCRIBE_MS }, () => this.#inner.subscribe(channel, hear));
+    return this.#call('subscribe', { timeoutMs: SUBSCRIBE_MS }, () => this.#inner.subscribe(channel, hear));
   }
 
   #granted({ resource, leaseId }: Asked, reply: AcquireReply | AdoptReply): void {
@@ -151,17 +158,36 @@ export class RemoteStore {
     this.#world.grant({ resource: `${this.#inner.namespace}/${resource}`, leaseId, fencingToken });
   }
 
-  #call<Reply>(call: StoreCall, run: (call: StoreCall) => Promise<Reply>): Promise<Reply> {
+  /** A release that has no answer yet. */
+  get isReleasing(): boolean {
+    return [...this.#waiting].some(({ name }) => name === 'release');
+  }
+
+  /** Calls back once, when the next release is on its way. */
+  onRelease(released: () => void): void {
+    this.#released = () => {
+      this.#released = () => {};
+      this.#world.at(this.#process.nowUs, undefined, released);
+    };
+  }
+
+  #call<Reply>(name: string, call: StoreCall, run: (call: StoreCall) => Promise<Reply>): Promise<Reply> {
     const process = this.#process;
-    process.step();
+    if (name === 'extend') this.#countExtend();
+    process.step(BEFORE[name]);
     if (!this.#isConnected || this.#isClosed) {
       const why = this.#isClosed ? 'is closed' : 'is out of reach';
       return Promise.reject(new StoreUnavailableError(`the store ${why}`, { mayHaveRun: false }));
     }
     call.sent?.();
-    process.step();
+    process.step(AFTER_STAMP[name]);
+    if (name === 'release') this.#released();
     return new Promise((resolve, reject) => {
-      const waiting = new Waiting(process, call.timeoutMs, resolve, reject, (done) => this.#waiting.delete(done));
+      const done = (settledOne: Waiting<unknown>): void => {
+        this.#waiting.delete(settledOne);
+        if (name in AFTER_STAMP) process.answered();
+      };
+      const waiting = new Waiting(name, process, call.timeoutMs, resolve, reject, done);
       this.#waiting.add(waiting as Waiting<unknown>);
       const { connection } = this.link;
       this.link.send('there', process.nowUs, undefined, () =>
@@ -169,35 +195,63 @@ export class RemoteStore {
           let toldUs: number | undefined;
           const outcome = await settled(run({ timeoutMs: call.timeoutMs, told: (us) => (toldUs ??= us) }));
           // Of a request that came twice the first answer goes back, and none on a connection that is no more.
-          if (waiting.isAnswered || this.link.connection !== connection) return;
-          waiting.isAnswered = true;
-          this.link.send('back', this.#world.nowUs, process, () => {
-            if (waiting.isOpen && toldUs !== undefined) call.told?.(toldUs);
-            waiting.settle(outcome);
-          });
+          if (waiting.isAnswered) return;
+          if (this.link.connection === connection) {
+            waiting.isAnswered = true;
+            const isSent = this.link.send('back', this.#world.nowUs, process, () => {
+              if (waiting.isOpen && toldUs !== undefined) call.told?.(toldUs);
+              waiting.settle(outcome);
+            });
+            if (isSent) return;
+          }
+          if (CHANGES.has(name)) this.#world.reach('a store carried it out, and its answer did not come');
         }),
       );
     });
   }
+
+  /** Calls of one event are for the leases that were due at one moment. */
+  #countExtend(): void {
+    const { events } = this.#world;
+    if (this.#extendedAt === events) {
+      this.#world.reach('leases of one moment were extended with several calls');
+      if (this.#process.nowUs > this.#extendedUs) this.#world.reach('stopped between two such calls');
+    }
+    this.#extendedAt = events;
+    this.#extendedUs = this.#process.nowUs;
+  }
 }
+
+const CHANGES: ReadonlySet<string> = new Set(['acquire', 'adopt', 'extend', 'release', 'cancel', 'revoke']);
+
+const BEFORE: Readonly<Record<string, Place>> = { release: 'stopped before a release was sent' };
+
+const AFTER_STAMP: Readonly<Record<string, Place>> = {
+  acquire: 'stopped between the reading of the clock and the request for a lease',
+  adopt: 'stopped between the reading of the clock and the request for a lease',
+  extend: 'stopped between the reading of the clock and the request for a lease',
+};
 
 /** A call that has no answer yet. */
 class Waiting<Reply> {
   isOpen = true;
   /** The server has sent its answer. */
   isAnswered = false;
+  readonly name: string;
   readonly #timer: Timer;
   readonly #resolve: (reply: Reply) => void;
   readonly #reject: (error: Error) => void;
   readonly #done: (self: Waiting<unknown>) => void;
 
   constructor(
+    name: string,
     process: SimProcess,
     timeoutMs: number,
     resolve: (reply: Reply) => void,
     reject: (error: Error) => void,
     done: (self: Waiting<unknown>) => void,
   ) {
+    this.name = name;
     this.#timer = process.setTimer(timeoutMs, () => this.fail('no answer in time'));
     this.#resolve = resolve;
     this.#reject = reject;

@@ -1,9 +1,11 @@
 import { describeHappening, type Happening } from '../../src/testing/history/finding.ts';
 import type { Counts } from '../../src/testing/history/counts.ts';
 import type { History } from '../../src/testing/history/history.ts';
-import type { FaultPlan, Plan, ProcessPlan } from './plan.ts';
+import type { FaultPlan } from './fault-plan.ts';
+import type { Plan } from './plan.ts';
 import type { Run } from './run.ts';
 import type { Shrunk } from './shrink.ts';
+import type { ProcessPlan } from './ways.ts';
 
 /** The rules that a run breaks, and `problem` for what is no matter of rules. Empty if all is well. */
 export function faultsOf({ verdict, problems }: Run): readonly string[] {
@@ -59,9 +61,9 @@ export function describePlan({ ttlMs, calmMs, processes, faults }: Plan): readon
   ];
 }
 
-function describeProcess({ id, startMs, driftPpm, wallMs, quarantine, steps }: ProcessPlan): readonly string[] {
+function describeProcess({ id, startMs, driftPpm, wallMs, quarantine, sides, steps }: ProcessPlan): readonly string[] {
   const wall = wallMs === 0 ? '' : `, wall clock ${wallMs} ms off`;
-  const careful = quarantine ? ', quarantine' : '';
+  const careful = `${quarantine ? ', quarantine' : ''}${sides > 0 ? `, ${sides} leases beside` : ''}`;
   return [
     `process ${id} from ${startMs} ms, clocks ${driftPpm} ppm off${wall}${careful}`,
     ...steps.map((step) => {
@@ -74,8 +76,8 @@ function describeProcess({ id, startMs, driftPpm, wallMs, quarantine, steps }: P
   ];
 }
 
-function describeFault({ id, kind, atMs, forMs, target, resource, choice }: FaultPlan): string {
-  return `fault ${id} at ${atMs} ms: ${kind} for ${Math.round(forMs)} ms (${target}, ${resource}, choice ${choice})`;
+function describeFault({ id, kind, atMs, forMs, target, resource, choice, place }: FaultPlan): string {
+  return `fault ${id} at ${atMs} ms: ${kind} for ${Math.round(forMs)} ms (${target}, ${resource}, choice ${choice}${place === undefined ? '' : `, ${place}`})`;
 }
 
 /** What so many seeds exercised, each figure for a thousand of them. */

@@ -1,11 +1,16 @@
+import { Keeper } from '../../src/lease/keeper.ts';
 import { checkHistory, type HistoryVerdict } from '../../src/testing/history/check.ts';
 import type { History } from '../../src/testing/history/history.ts';
 import { Actor, startMs, type Scene } from './actors.ts';
 import { NO_BUG, type Bug } from './bug.ts';
 import { Faults } from './faults.ts';
-import { planOf, type Plan, type ProcessPlan } from './plan.ts';
+import type { FaultKind } from './fault-plan.ts';
+import { planOf, type Plan } from './plan.ts';
+import type { Point } from './points.ts';
 import { FenceServer } from './remote-fence.ts';
+import { replacing } from './replacing.ts';
 import { StoreServer } from './server.ts';
+import type { ProcessPlan } from './ways.ts';
 import type { Witness } from './witness.ts';
 import { World } from './world.ts';
 
@@ -16,11 +21,14 @@ export interface Run {
   /** What is wrong besides the rules: a call that never settled, an error that nobody expects. */
   readonly problems: readonly string[];
   readonly events: number;
+  readonly points: ReadonlyMap<Point, number>;
+  /** The kinds of faults that had an effect. */
+  readonly struck: ReadonlySet<FaultKind>;
 }
 
 /** Somebody at a console. */
 function person(id: string, seed: number): ProcessPlan {
-  return { id, seed, startMs: 0, driftPpm: 0, wallMs: 0, quarantine: false, steps: [] };
+  return { id, seed, startMs: 0, driftPpm: 0, wallMs: 0, quarantine: false, sides: 0, steps: [] };
 }
 
 /** A plan, from its beginning to the end of all its processes. The same plan gives the same history. */
@@ -59,6 +67,7 @@ export async function simulate(plan: Plan, bug: Bug = NO_BUG, witness?: Witness)
   process.on('unhandledRejection', unhandled);
   const { random } = Math;
   const repair = bug.engine?.();
+  const restore = plan.batch === undefined ? undefined : replacing(Keeper, 'batch', plan.batch)();
   // What the engine draws must come from the seed.
   Math.random = () => world.random();
   try {
@@ -69,6 +78,7 @@ export async function simulate(plan: Plan, bug: Bug = NO_BUG, witness?: Witness)
       operator,
       watcher,
       restart,
+      calmMs: startMs + plan.calmMs,
       alive: (id) => actors.findLast((actor) => actor.plan.id === id && actor.process.isAlive && !actor.isDone),
       actors: () => actors,
     });
@@ -86,6 +96,7 @@ export async function simulate(plan: Plan, bug: Bug = NO_BUG, witness?: Witness)
   } finally {
     Math.random = random;
     process.off('unhandledRejection', unhandled);
+    restore?.();
     repair?.();
   }
   const history: History = { lines: world.lines, fences: world.fences, grants: world.grants, endMs: world.nowMs };
@@ -97,7 +108,8 @@ export async function simulate(plan: Plan, bug: Bug = NO_BUG, witness?: Witness)
     healedMs: plan.faults.length === 0 ? undefined : 0,
     validity: false,
   });
-  return { plan, history, verdict, problems: world.problems, events: world.events };
+  const { problems, events, points, struck } = world;
+  return { plan, history, verdict, problems, events, points, struck };
 }
 
 export function simulateSeed(seed: number, bug?: Bug): Promise<Run> {

@@ -45,6 +45,8 @@ export class StoreServer {
   readonly clock: ServerClock;
   readonly memory: MemoryLeaseStore;
   readonly #world: World;
+  /** How many requests had to wait. */
+  stalled = 0;
   #stalledUntilUs = 0;
 
   constructor(world: World, rate: number) {
@@ -60,6 +62,7 @@ export class StoreServer {
 
   serve(work: () => Promise<void>): void {
     if (this.#stalledUntilUs > this.#world.nowUs) {
+      this.stalled++;
       this.#world.at(this.#stalledUntilUs, undefined, () => this.serve(work));
       return;
     }

@@ -9,20 +9,25 @@
 import { expect, test } from 'vitest';
 import { addCounts, noCounts } from '../../src/testing/history/counts.ts';
 import { checkCounts } from '../../src/testing/history/validity.ts';
+import { addCoverage, coverageOf, describeCoverage, gapsIn, noCoverage } from './coverage.ts';
 import { planOf } from './plan.ts';
 import { describeCounts, describeFailure, describeHistory, faultsOf } from './report.ts';
 import { simulateSeed } from './run.ts';
 import { shrink } from './shrink.ts';
 
 const SEEDS = 2000;
+/** So often each point must be met. */
+const LEAST = 5;
 // Nothing here waits: it takes as long as the machine is busy.
 const LONG_MS = 600_000;
 
 test(`no rule is broken in ${SEEDS} simulated runs`, { timeout: LONG_MS }, async () => {
   const sum = noCounts();
+  const coverage = noCoverage();
   for (let seed = 0; seed < SEEDS; seed++) {
     const run = await simulateSeed(seed);
     addCounts(sum, run.verdict.counts);
+    addCoverage(coverage, coverageOf(run));
     if (faultsOf(run).length > 0) expect.fail(describeFailure(seed, await shrink(planOf(seed))));
   }
   expect(checkCounts(sum)).toEqual([]);
@@ -37,6 +42,8 @@ test(`no rule is broken in ${SEEDS} simulated runs`, { timeout: LONG_MS }, async
   expect(sum.overlaps, exercised).toBeGreaterThan(20);
   expect(sum.handOvers, exercised).toBeGreaterThan(300);
   expect(sum.forcedReleases, exercised).toBeGreaterThan(100);
+  // Each moment that hurts, and each kind of fault alone and with each other.
+  expect(gapsIn(coverage, LEAST), describeCoverage(coverage).join('\n')).toEqual([]);
 });
 
 test('nor in those that once were hard to judge', async () => {

@@ -1,5 +1,7 @@
 import { Chance } from '../../src/testing/fence/chance.ts';
 import type { FenceRow, GrantRow, HistoryLine } from '../../src/testing/history/history.ts';
+import type { FaultKind } from './fault-plan.ts';
+import type { Point } from './points.ts';
 
 /** Something that events belong to: while it is busy they wait, and when it is gone they are dropped. */
 export interface Actor {
@@ -44,6 +46,10 @@ export class World {
   readonly grants: GrantRow[] = [];
   /** What went wrong that is no matter of leases: calls that never settled, errors that are not ours. */
   readonly problems: string[] = [];
+  /** How often each of these moments was met. */
+  readonly points = new Map<Point, number>();
+  /** The kinds of faults that had an effect. */
+  readonly struck = new Set<FaultKind>();
   nowUs = 1_000_000;
   /** Events so far: two runs of a seed have the same number. */
   events = 0;
@@ -69,6 +75,10 @@ export class World {
     const event = new Event(Math.max(Math.ceil(atUs), this.nowUs), ++this.#order, actor, fire);
     this.#push(event);
     return event;
+  }
+
+  reach(point: Point): void {
+    this.points.set(point, (this.points.get(point) ?? 0) + 1);
   }
 
   row(row: Omit<FenceRow, 'order' | 'atMs'>): void {

@@ -67,12 +67,13 @@ export const floorIsLearned: Invariant = {
         // A packet that comes when its sender has given up teaches nobody.
         if ((view.tenancy(row.leaseId ?? '')?.terminal?.atMs ?? Infinity) <= row.atMs) continue;
         inRow.push(row);
-        const [first] = inRow;
+        // Of the others each was asked for when the store could know of the first refusal.
+        const firstMs = inRow[0]?.atMs ?? row.atMs;
         const about = view.tenancies.filter(
           (tenancy) =>
             tenancy.resource === row.resource &&
-            tenancy.granted.invoke.atMs <= row.atMs &&
-            (tenancy.terminal?.atMs ?? Infinity) >= (first?.atMs ?? 0),
+            tenancy.granted.invoke.atMs <= firstMs &&
+            (tenancy.terminal?.atMs ?? Infinity) >= firstMs,
         );
         if (inRow.length === about.length + 2) {
           breaches.push({ why: `${inRow.length} activations in a row were refused`, events: inRow });

@@ -1,6 +1,6 @@
 import type { Breach, Invariant } from './finding.ts';
 import type { Act, GrantRow, HistoryLine } from './history.ts';
-import { groupBy, type Tenancy, type View } from './view.ts';
+import { groupBy, type Call, type Tenancy, type View } from './view.ts';
 
 /** What the store made of what it was asked. */
 
@@ -16,16 +16,14 @@ export const releaseIsOwn: Invariant = {
 /** A lease that the store called lost before it can have run out, with a release of another leaseId since. */
 function foreignReleases(view: View, tenancy: Tenancy): readonly Breach[] {
   const { leaseId, resource, confirmations, terminal } = tenancy;
-  const refused = view
-    .callsTo('extend')
-    .find(
-      ({ invoke, end }) =>
-        invoke.leaseId === leaseId &&
-        end?.phase === 'fail' &&
-        end.outcome !== 'revoked' &&
-        // That it could not be asked is no word of the store's.
-        end.outcome !== 'STORE_UNAVAILABLE',
-    );
+  const refused = view.callsTo('extend').find(
+    ({ invoke, end }) =>
+      invoke.leaseId === leaseId &&
+      end?.phase === 'fail' &&
+      end.outcome !== 'revoked' &&
+      // That it could not be asked is no word of the store's.
+      end.outcome !== 'STORE_UNAVAILABLE',
+  );
   if (refused?.end === undefined || (terminal !== undefined && terminal.atMs < refused.end.atMs)) return [];
   const last = confirmations.findLast(({ end }) => end.atMs <= refused.invoke.atMs);
   if (last === undefined) return [];
@@ -85,7 +83,7 @@ export const leaseIdIsGrantedOnce: Invariant = {
 
 function answeredTwice(view: View): readonly Breach[] {
   if (waivedBy(view, 'data-loss') !== null) return [];
-  const answers = [...view.callsTo('acquire'), ...view.callsTo('adopt')].filter(({ end }) => end?.phase === 'ok');
+  const answers = requests(view).filter(({ end }) => end?.phase === 'ok');
   return [...groupBy(answers, ({ invoke }) => invoke.leaseId).entries()].flatMap(([leaseId, calls]) => {
     const tokens = new Set(calls.map(({ end }) => end?.fencingToken));
     if (tokens.size < 2) return [];
@@ -128,12 +126,12 @@ const ENDS: ReadonlySet<Act> = new Set(['release', 'cancel', 'force']);
 
 export const ghostIsContained: Invariant = {
   id: 'S11',
-  rule: 'a leaseId whose acquisition was given up does nothing, and once it was taken back it is never granted',
-  breaches: (view) => [...ghostActs(view), ...ghostGrants(view)],
+  rule: 'a leaseId whose acquisition was given up does nothing, and once it was taken back, or never sent, it is never granted',
+  breaches: (view) => [...ghostActs(view), ...ghostGrants(view), ...unsentGrants(view)],
 };
 
 function ghostActs(view: View): readonly Breach[] {
-  const asked = groupBy([...view.callsTo('acquire'), ...view.callsTo('adopt')], ({ invoke }) => invoke.leaseId ?? '');
+  const asked = groupBy(requests(view), ({ invoke }) => invoke.leaseId ?? '');
   return [...asked].flatMap(([leaseId, calls]) => {
     const given = calls.find(({ end }) => end?.phase === 'ok');
     const acts = view
@@ -163,8 +161,23 @@ function ghostGrants(view: View): readonly Breach[] {
   });
 }
 
+/** Whoever is told that nothing was sent takes nothing back: a client that sends it later leaves a lease that nobody has. */
+function unsentGrants(view: View): readonly Breach[] {
+  const asked = groupBy(requests(view), ({ invoke }) => invoke.leaseId ?? '');
+  return view.grants.flatMap((grant) => {
+    const calls = asked.get(grant.leaseId) ?? [];
+    if (calls.some(({ end }) => end?.phase !== 'fail' || end.outcome !== 'STORE_UNAVAILABLE')) return [];
+    const events = calls.flatMap(({ invoke, end }) => (end === undefined ? [invoke] : [invoke, end]));
+    return [{ why: `${grant.leaseId} was granted, and nobody had sent for it`, events: [...events, grant] }];
+  });
+}
+
+function requests(view: View): readonly Call[] {
+  return [...view.callsTo('acquire'), ...view.callsTo('adopt')];
+}
+
 function hasUnanswered(view: View, leaseId: string | undefined): boolean {
-  return [...view.callsTo('acquire'), ...view.callsTo('adopt')].some(
+  return requests(view).some(
     ({ invoke, end }) => invoke.leaseId === leaseId && (end === undefined || end.phase === 'info'),
   );
 }

@@ -235,6 +235,16 @@ export const seededHistories: readonly SeededHistory[] = [
     shows: ['L1 was granted after it had been taken back'],
   },
   {
+    does: 'a client that sends later what it had said it did not send',
+    foundBy: 'S11',
+    good: () => goodRun().call(900, 'c', 'acquire', { leaseId: 'L3' }, { phase: 'fail', outcome: 'STORE_UNAVAILABLE' }),
+    bad: () =>
+      goodRun()
+        .call(900, 'c', 'acquire', { leaseId: 'L3' }, { phase: 'fail', outcome: 'STORE_UNAVAILABLE' })
+        .granted(1200, 'L3', 300),
+    shows: ['L3 was granted, and nobody had sent for it'],
+  },
+  {
     does: 'a release by force that seals nothing',
     foundBy: 'S12',
     good: () => forced(150, 200),
@@ -315,6 +325,13 @@ export const seededHistories: readonly SeededHistory[] = [
     foundBy: 'L2',
     good: () => refusedActivations(2),
     bad: () => refusedActivations(3),
+    shows: ['3 activations in a row were refused'],
+  },
+  {
+    does: 'owners of whom each is refused by what the one before it had learned',
+    foundBy: 'L2',
+    good: () => refusedInTurn(2),
+    bad: () => refusedInTurn(3),
     shows: ['3 activations in a row were refused'],
   },
   {
@@ -409,6 +426,17 @@ function refusedActivations(times: number): Script {
     script.row(1000 + 100 * index, 'activate', 'L3', 300, { accepted: false, highest });
   }
   return script.release(1500, 'c', 'L3');
+}
+
+function refusedInTurn(times: number): Script {
+  const script = goodRun().row(900, 'seal', null, 500);
+  const highest = { fencingToken: 500, leaseId: null };
+  for (let index = 0; index < times; index++) {
+    const [atMs, leaseId, token] = [1000 + 200 * index, `L${3 + index}`, 300 + index];
+    script.lease(atMs, 'c', leaseId, token).row(atMs + 50, 'activate', leaseId, token, { accepted: false, highest });
+    script.release(atMs + 100, 'c', leaseId);
+  }
+  return script;
 }
 
 function heldUp(forMs: number): Script {
