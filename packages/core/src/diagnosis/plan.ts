@@ -3,7 +3,7 @@ import { MAX_TOKEN_AHEAD_US } from '../fence/fence.ts';
 import type { Diagnosis } from './diagnose.ts';
 import type { ForceReleaseSettings } from './options.ts';
 import { plain } from './probes/words.ts';
-import { isGuarded } from './verdict.ts';
+import { isGuarded, type FenceFact } from './verdict.ts';
 
 /** What is about to be done. */
 export interface ReleasePlan {
@@ -51,7 +51,13 @@ export function planOf(diagnosis: Diagnosis, settings: ForceReleaseSettings): Re
   return { resource, leaseId, fencingToken: token, owner: lease.owner, seals, sealToken, isUnfenced, diagnosis };
 }
 
+/** What a seal goes by. */
+interface Seen {
+  readonly lease: { readonly fencingToken: number } | null;
+  readonly fences: readonly Pick<FenceFact, 'highest'>[];
+}
+
 /** Beyond all that the record and the fences have given out. */
-export function sealTokenOf({ lease, fences }: Diagnosis): number {
+export function sealTokenOf({ lease, fences }: Seen): number {
   return Math.max(lease?.fencingToken ?? 0, ...fences.map(({ highest }) => highest ?? 0)) + 1;
 }

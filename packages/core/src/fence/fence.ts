@@ -24,6 +24,12 @@ export interface Grant {
   readonly leaseId: string;
 }
 
+/** The highest that a fence has admitted, or, with leaseId null, was sealed at. */
+export interface Mark {
+  readonly fencingToken: number;
+  readonly leaseId: string | null;
+}
+
 /** A grant together with the lease behind it, in the process that holds it. */
 export interface Holding {
   readonly grant: Grant;
@@ -153,12 +159,14 @@ export function reportRefusal(grant: Grant | Holding, error: unknown): unknown {
 }
 
 /** Whether a fence admits a grant over what it has admitted before. The rule, for fences that compare in JavaScript. */
-export function admits(
-  highest: { readonly fencingToken: number; readonly leaseId: string | null } | null,
-  grant: Grant,
-): boolean {
+export function admits(highest: Mark | null, grant: Grant): boolean {
   if (highest === null || grant.fencingToken > highest.fencingToken) return true;
   return grant.fencingToken === highest.fencingToken && grant.leaseId === highest.leaseId;
+}
+
+/** What the highest is once a seal has come. One below it changes nothing. */
+export function sealedAt(highest: Mark | null, fencingToken: number): Mark {
+  return highest !== null && highest.fencingToken > fencingToken ? highest : { fencingToken, leaseId: null };
 }
 
 /** Nothing accepts a token farther ahead of its own clock than this: one typing error would shut out every owner. */

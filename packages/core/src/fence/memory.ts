@@ -9,9 +9,11 @@ import {
   grantOf,
   MAX_TOKEN_AHEAD_US,
   reportRefusal,
+  sealedAt,
   type Fence,
   type Grant,
   type Holding,
+  type Mark,
 } from './fence.ts';
 import { Turns } from './turns.ts';
 
@@ -34,12 +36,6 @@ export interface MemoryTx {
 
 /** So long a write waits for those of its own lease, in milliseconds. */
 const TURN_MS = 5000;
-
-interface Mark {
-  readonly fencingToken: number;
-  /** Null when sealed by hand. */
-  readonly leaseId: string | null;
-}
 
 /**
  * A protected resource in the memory of this process: a map of values behind a guard. For tests, and for programs of a
@@ -106,9 +102,7 @@ export class MemoryFence implements Fence<MemoryTx> {
     checkQualified(resource);
     checkToken(fencingToken);
     this.#checkRange(resource, fencingToken);
-    const highest = this.#highest.get(resource);
-    if (highest !== undefined && highest.fencingToken > fencingToken) return;
-    this.#highest.set(resource, { fencingToken, leaseId: null });
+    this.#highest.set(resource, sealedAt(this.#highest.get(resource) ?? null, fencingToken));
   }
 
   async highest(resource: string): Promise<Mark | null> {
