@@ -7,7 +7,7 @@ import type { Healed, Nemesis, Need } from './nemesis.ts';
 import { FENCE_SETTLES_MS, type BugName } from './owners/setup.ts';
 import { sharedMs } from './pen.ts';
 import type { Plan } from './plan.ts';
-import { workloadOf, type Workload } from './workload.ts';
+import { workloadOf } from './workload.ts';
 
 export interface Services {
   /** A superuser's URL of a PostgreSQL. */
@@ -142,42 +142,45 @@ class Striker {
     });
   }
 
+  /** Of each fault that had an effect a line; one that met nobody was none. */
   async strikeUntil(untilMs: number, faults: Fault[], troubles: string[]): Promise<void> {
     const { name, atMost = Infinity } = this.#nemesis;
     let strikes = 0;
-    // At least once, however long others take.
-    for (let tries = 0; strikes < atMost && (sharedMs() < untilMs || (strikes === 0 && tries < 100)); tries++) {
+    // At least one, however long others take.
+    const lastMs = untilMs + this.#stage.ttlMs * 20;
+    while (strikes < atMost && sharedMs() < (strikes === 0 ? lastMs : untilMs)) {
       await sleep(100 + this.#random() * 500);
       try {
         const effect = await this.#strike();
         if (effect === null) continue;
-        strikes++;
         faults.push({ nemesis: name, effect });
+        if (effect > 0) strikes++;
       } catch (error) {
         troubles.push(`the nemesis ${name} failed: ${error instanceof Error ? (error.stack ?? '') : String(error)}`);
         return;
       }
     }
-    if (strikes === 0) troubles.push(`the nemesis ${name} found nothing to strike`);
+    if (strikes === 0) troubles.push(`the nemesis ${name} had no effect`);
   }
 
   async #strike(): Promise<number | null> {
     const { name, kinds = [name] } = this.#nemesis;
-    const fromMs = sharedMs();
+    const calledMs = sharedMs();
     const strike = await this.#nemesis.strike(this.#stage);
     if (strike === null) return null;
-    const { targets = [undefined] } = strike;
-    this.#nowMs = strike.fromMs ?? fromMs;
-    const recordings = kinds.flatMap((nemesis) =>
-      targets.map((target) => this.#recorder.begin('nemesis', { nemesis, target, outcome: name })),
-    );
+    const { targets = [undefined], fromMs = calledMs } = strike;
     await sleep(strike.forMs);
     const healed = await strike.heal();
     const { effect, untilMs }: Healed = typeof healed === 'number' ? { effect: healed, untilMs: sharedMs() } : healed;
-    this.#nowMs = untilMs;
-    for (const { about, end } of recordings) end('ok', { nemesis: about.nemesis, target: about.target, effect });
+    if (effect <= 0) return effect;
+    for (const nemesis of kinds) {
+      for (const target of targets) {
+        this.#nowMs = fromMs;
+        const recording = this.#recorder.begin('nemesis', { nemesis, target, outcome: name });
+        this.#nowMs = untilMs;
+        recording.end('ok', { nemesis, target, effect });
+      }
+    }
     return effect;
   }
 }
-
-export type { Workload };

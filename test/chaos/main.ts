@@ -57,7 +57,7 @@ if (values.list) {
   process.exit(0);
 }
 
-const report = new Report(seed);
+const report = new Report(seed, only.length > 0);
 for (const { name, needs = [] } of nemesesNamed(only)) {
   const why = needs.map(missing).find((each) => each !== null);
   if (typeof why === 'string') report.notRun(name, why);
@@ -112,7 +112,7 @@ function tell(episode: Episode): void {
   report.add(episode);
   const { plan, faults, counts, breaches, chaosMs } = episode;
   const word = breaches.length === 0 ? 'held' : 'BREACH';
-  const effects = `${faults.length} faults, ${counts.acquisitions} leases, ${counts.acceptedWrites} writes, ${counts.refusedWrites} refused`;
+  const effects = `${faults.filter(({ effect }) => effect > 0).length} faults, ${counts.acquisitions} leases, ${counts.acceptedWrites} writes, ${counts.refusedWrites} refused`;
   console.log(`${word.padEnd(6)}  ${titleOf(plan)}: ${effects}, ${(chaosMs / 1000).toFixed(1)} s`);
   if (breaches.length === 0) return;
   const file = join(tmpdir(), `leasehold-chaos-${plan.seed}.json`);

@@ -36,7 +36,7 @@ const bugs: Record<BugName, Bug> = {
     // A write that says that its lease was looked at, when it was not.
     write: ({ owner, lease, body, tag }) => {
       const blind = { grant: lease.grant, assertHeld: () => {}, holding: { mayWrite: () => true, refused: () => {} } };
-      return owner.fence.write(blind as unknown as Lease, body, tag);
+      return owner.fence.write(blind, body, tag);
     },
   },
   'no-fence': { write: ({ body, pool }) => inTransaction(pool, body) },
