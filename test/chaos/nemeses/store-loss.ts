@@ -35,19 +35,27 @@ export const storeEvict: Nemesis = {
     const { redisAdmin } = stage;
     const claimed = claim(redisAdmin);
     if (claimed === null) return null;
-    const before = await tried(() => figure(redisAdmin, 'stats', 'evicted_keys'));
-    const size = await tried(() => redisAdmin.dbsize());
-    const isSet = await tried(() => redisAdmin.config('SET', 'maxmemory-policy', 'allkeys-lru', 'maxmemory', '1'));
-    if (before === undefined || size === undefined || size === 0 || isSet === undefined) {
+    const setRight = async (): Promise<void> => {
+      await insist(() => redisAdmin.config('SET', 'maxmemory-policy', 'noeviction', 'maxmemory', '0'));
       claimed[Symbol.dispose]();
+    };
+    const before = await tried(() => figure(redisAdmin, 'stats', 'evicted_keys'));
+    const size = before === undefined ? undefined : await tried(() => redisAdmin.dbsize());
+    if (before === undefined || size === undefined || size === 0) {
+      claimed[Symbol.dispose]();
+      return null;
+    }
+    const isSet = await tried(() => redisAdmin.config('SET', 'maxmemory-policy', 'allkeys-lru', 'maxmemory', '1'));
+    if (isSet === undefined) {
+      // Perhaps it is, and only the answer did not come.
+      await setRight();
       return null;
     }
     return {
       forMs: stage.ttlMs * 0.2,
       async heal() {
         const evicted = (await insist(() => figure(redisAdmin, 'stats', 'evicted_keys'))) - before;
-        await insist(() => redisAdmin.config('SET', 'maxmemory-policy', 'noeviction', 'maxmemory', '0'));
-        claimed[Symbol.dispose]();
+        await setRight();
         return evicted;
       },
     };
