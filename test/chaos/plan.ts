@@ -30,6 +30,12 @@ function getOn(a: Nemesis, b: Nemesis): boolean {
   return a.name !== b.name && a.notWith?.includes(b.name) !== true && b.notWith?.includes(a.name) !== true;
 }
 
+function fits(workload: WorkloadName, cast: readonly Nemesis[]): boolean {
+  // Its queue is elsewhere than the cable leads.
+  if (workload === 'bullmq' && cast.some(({ needs }) => needs?.includes('networks'))) return false;
+  return cast.every((each) => each.workloads?.includes(workload) ?? true);
+}
+
 export function nemesesNamed(names: readonly string[]): readonly Nemesis[] {
   for (const name of names) {
     if (!nemeses.some((each) => each.name === name)) {
@@ -47,8 +53,6 @@ export function roundOf(
   const random = randomOf(seed);
   const able = nemesesNamed(only).filter(({ needs = [] }) => needs.every(permits));
   const casts: (readonly [WorkloadName, readonly Nemesis[]])[] = [];
-  const fits = (workload: WorkloadName, cast: readonly Nemesis[]): boolean =>
-    cast.every((each) => each.workloads?.includes(workload) ?? true);
   for (const workload of workloads) {
     for (const nemesis of able) if (fits(workload, [nemesis])) casts.push([workload, [nemesis]]);
   }

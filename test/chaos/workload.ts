@@ -52,7 +52,7 @@ class Jobs implements Working {
   readonly #resources: readonly string[];
   readonly #ids: string[] = [];
   readonly #adding: Promise<void>;
-  #goesOn = true;
+  readonly #over = new AbortController();
   #trouble: string | undefined;
 
   constructor(url: string, name: string, resources: readonly string[]) {
@@ -68,7 +68,7 @@ class Jobs implements Working {
   }
 
   async settle(stage: LiveStage): Promise<readonly string[]> {
-    this.#goesOn = false;
+    this.#over.abort();
     await this.#adding;
     const untilMs = sharedMs() + DONE_MS;
     let counts = await this.#counts();
@@ -86,14 +86,15 @@ class Jobs implements Working {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#goesOn = false;
+    this.#over.abort();
     await this.#adding;
     await this.#queue.obliterate({ force: true }).catch(() => {}); // whoever is killed leaves its jobs active
     await this.#queue.close();
   }
 
   async #add(): Promise<void> {
-    for (let n = 1; this.#goesOn;) {
+    let n = 1;
+    while (!this.#over.signal.aborted) {
       const { wait, delayed, active } = await this.#counts();
       if (wait + delayed + active >= LINE) {
         await sleep(30);
