@@ -207,7 +207,8 @@ function events(lines: readonly HistoryLine[]): Map<string, Bounds> {
 
 /**
  * What a fence refused a lease of this manager counts, once. A refused write by a bare grant counts if the body of `run`
- * ends with it; otherwise nobody is told. A release by force tries the old token at the fence: that is nobody's write.
+ * ends with it; otherwise nobody is told. So it is with an activation that had been given up when the refusal came, because
+ * its owner was stopped before it was sent. A release by force tries the old token at the fence: that is nobody's write.
  */
 function refusals(lines: readonly HistoryLine[]): Map<string, Bounds> {
   const own = grantedTo(lines);
@@ -218,7 +219,12 @@ function refusals(lines: readonly HistoryLine[]): Map<string, Bounds> {
   const delegated = new Set(
     lines.filter((line) => line.delegated === true && line.phase === 'invoke').map(({ call }) => call),
   );
-  const least = refused.filter(({ call }) => !delegated.has(call)).length;
+  const isGivenUp = ({ act, leaseId, seq }: HistoryLine): boolean =>
+    act === 'activate' &&
+    lines.some(
+      (line) => line.leaseId === leaseId && line.act === 'release' && line.phase === 'invoke' && line.seq < seq,
+    );
+  const least = refused.filter((line) => !delegated.has(line.call) && !isGivenUp(line)).length;
   const bounds = { least, most: refused.length };
   return new Map([
     ['leasehold_stale_writes_total{fence=ledger}', bounds],

@@ -106,13 +106,8 @@ function twoKinds(plan: Plan, chance: Chance): Plan {
   const [first, ...others] = plan.processes as [ProcessPlan, ...ProcessPlan[]];
   const kinds = [chance.of(FAULT_KINDS), chance.of(FAULT_KINDS)] as const;
   const faults = Array.from({ length: 6 }, (_, index): FaultPlan => {
-    const fault = { ...faultOn(chance.of(plan.processes), kinds[index % 2 === 0 ? 0 : 1]), id: `t${index}` };
-    return {
-      ...fault,
-      choice: chance.below(60),
-      atMs: chance.below(calmMs),
-      forMs: ttlMs / 4 + chance.below(2 * ttlMs),
-    };
+    const fault = { ...faultOn(first, kinds[index % 2 === 0 ? 0 : 1]), id: `t${index}`, choice: chance.below(60) };
+    return { ...fault, atMs: chance.below(calmMs), forMs: ttlMs / 4 + chance.below(2 * ttlMs) };
   });
   return { ...plan, processes: [busy(first, 'r0', ttlMs), ...others], faults };
 }
