@@ -24,7 +24,7 @@ import { pause, pauseInSection, shortPause } from './pause.ts';
 import { postgresKill, postgresPause, resetInTransaction, rowsHeld, sessionsTerminated } from './postgres.ts';
 import { promotion } from './promotion.ts';
 import { revoke } from './revoke.ts';
-import { storeClockAhead, storeClockBack } from './store-clock.ts';
+import { storeClockAhead, storeClockAheadABit, storeClockBack, storeClockBackABit } from './store-clock.ts';
 import { storeBusy, storeClientKill, storeClientPause, storeScriptFlush, storeSleep } from './store-commands.ts';
 import { storeDelete, storeEvict, storeFlush } from './store-loss.ts';
 import { storePause, storeRestartAof, storeRestartEmpty } from './store-process.ts';
@@ -39,7 +39,7 @@ export const nemeses: readonly Nemesis[] = [
   ...[fenceLatePacket, resetInTransaction, cable],
   ...[storePause, storeRestartEmpty, storeRestartAof, storeFlush, storeDelete, storeEvict, storeFull, storeReadonly],
   ...[storeMisconf, storeNoReplicas, storeScriptFlush, storeClientKill, storeClientPause, storeSleep, storeBusy],
-  ...[storeClockAhead, storeClockBack, promotion],
+  ...[storeClockAhead, storeClockAheadABit, storeClockBack, storeClockBackABit, promotion],
   ...[postgresPause, postgresKill, sessionsTerminated, rowsHeld],
   ...[revoke, diagnose, forceReleaseStale, forceUnsealed, unsafeForce],
 ];

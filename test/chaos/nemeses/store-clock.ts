@@ -4,8 +4,6 @@ import type { Stage } from '../stage.ts';
 import { insist } from './admin.ts';
 import { claim } from './claims.ts';
 
-const STEP_MS = 60_000;
-
 /** How far each is ahead of the true time. */
 const ahead = new WeakMap<FakeTime, number>();
 
@@ -14,8 +12,10 @@ export const storeClockAhead: Nemesis = {
   name: 'store-clock-ahead',
   kinds: ['store-clock'],
   needs: ['store-clock'],
+  // A schedule whose ticks come more than a minute too late or too early for the store's clock rests until somebody mends that.
+  workloads: ['core', 'bullmq'],
   atMost: 3,
-  strike: (stage) => stepped(stage, STEP_MS),
+  strike: (stage) => stepped(stage, 60_000),
 };
 
 /** The store's clock is stepped back by a minute, and stays there. */
@@ -23,8 +23,27 @@ export const storeClockBack: Nemesis = {
   name: 'store-clock-back',
   kinds: ['store-clock', 'store-clock-back'],
   needs: ['store-clock'],
+  workloads: ['core', 'bullmq'],
   atMost: 3,
-  strike: (stage) => stepped(stage, -STEP_MS),
+  strike: (stage) => stepped(stage, -60_000),
+};
+
+/** The store's clock is stepped ahead by more than a lease, and stays there. */
+export const storeClockAheadABit: Nemesis = {
+  name: 'store-clock-ahead-small',
+  kinds: ['store-clock'],
+  needs: ['store-clock'],
+  atMost: 2,
+  strike: (stage) => stepped(stage, 4000),
+};
+
+/** The store's clock is stepped back by more than a lease, and stays there. */
+export const storeClockBackABit: Nemesis = {
+  name: 'store-clock-back-small',
+  kinds: ['store-clock', 'store-clock-back'],
+  needs: ['store-clock'],
+  atMost: 2,
+  strike: (stage) => stepped(stage, -4000),
 };
 
 async function stepped(stage: Stage, byMs: number): Promise<Strike | null> {
@@ -39,8 +58,8 @@ async function stepped(stage: Stage, byMs: number): Promise<Strike | null> {
     async heal() {
       const [seconds = 0] = await insist(() => redisAdmin.time());
       claimed[Symbol.dispose]();
-      const isThere = Math.abs(Number(seconds) * 1000 - Date.now() - (before + byMs)) < STEP_MS / 4;
-      return isThere ? STEP_MS : 0;
+      const isThere = Math.abs(Number(seconds) * 1000 - Date.now() - (before + byMs)) < Math.abs(byMs) / 2;
+      return isThere ? Math.abs(byMs) : 0;
     },
   };
 }
