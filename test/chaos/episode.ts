@@ -7,7 +7,7 @@ import type { Healed, Nemesis, Need } from './nemesis.ts';
 import { FENCE_SETTLES_MS, type BugName } from './owners/setup.ts';
 import { sharedMs } from './pen.ts';
 import type { Plan } from './plan.ts';
-import { workloadOf } from './workload.ts';
+import { ticksThatGoBack, workloadOf } from './workload.ts';
 
 export interface Services {
   /** A superuser's URL of a PostgreSQL. */
@@ -85,6 +85,7 @@ export async function playEpisode(plan: Plan, services: Services, bug: BugName |
   const history = await stage.history(endMs);
   const { findings, waived, counts } = checkHistory(history, { ...LIMITS, pollMs });
   const broken = findings.filter(({ invariant }) => invariant !== 'V2').map(({ message }) => message);
+  troubles.push(...ticksThatGoBack(history));
   // Without a finding of L1 it is a resource that nobody wanted.
   troubles.push(...waited);
   return {

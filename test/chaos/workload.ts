@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { describeHappening, type History, type HistoryLine } from '@leasehold/core/testing/history';
 import { Queue } from 'bullmq';
 
 import { connectionOf } from '../e2e/fixtures/bullmq-setup.ts';
@@ -24,9 +25,24 @@ export interface Working extends AsyncDisposable {
   settle(stage: LiveStage): Promise<readonly string[]>;
 }
 
+/** A later run of a job is never of an earlier tick, as long as the store remembers which was the last. */
+export function ticksThatGoBack({ lines }: History): readonly string[] {
+  if (lines.some(({ nemesis }) => nemesis === 'data-loss' || nemesis === 'store-clock')) return [];
+  const last = new Map<string, HistoryLine>();
+  return lines
+    .filter(({ act }) => act === 'run')
+    .sort((a, b) => (a.fencingToken ?? 0) - (b.fencingToken ?? 0))
+    .flatMap((run) => {
+      const before = last.get(run.resource ?? '');
+      last.set(run.resource ?? '', run);
+      if (before === undefined || (before.tickAt ?? 0) <= (run.tickAt ?? 0)) return [];
+      return [`a tick went back:\n${describeHappening(before)}\n${describeHappening(run)}`];
+    });
+}
+
 const NOTHING: Working = { calm: async () => {}, settle: async () => [], [Symbol.asyncDispose]: async () => {} };
 
-export function workloadOf({ workload, seed }: Plan, services: Services): Workload {
+export function workloadOf({ workload, seed, nemeses }: Plan, services: Services): Workload {
   switch (workload) {
     case 'core':
       return { resources: ['alpha', 'beta', 'gamma'].slice(0, 2 + (seed % 2)), queue: null, begin: () => NOTHING };
@@ -34,9 +50,13 @@ export function workloadOf({ workload, seed }: Plan, services: Services): Worklo
       return { resources: ['once', 'again'], queue: null, begin: () => NOTHING };
     case 'bullmq': {
       const scope = seed % 3 === 0 ? 'worker' : 'job';
-      const resources = scope === 'worker' ? ['line'] : ['key-1', 'key-2', 'key-3'];
+      const resources = scope === 'worker' ? ['line'] : ['key-1', 'key-2', 'key-3', 'key-4'];
+      // A job whose lease was lost runs again without using an attempt; one that its fence could not be asked for fails.
+      const attempts = nemeses.every(({ kinds = [] }) => kinds.some((kind) => kind === 'kill' || kind === 'pause'))
+        ? 1
+        : 10_000;
       const queue = { url: services.queueUrl, name: uniqueName('jobs'), scope } as const;
-      return { resources, queue, begin: () => new Jobs(queue.url, queue.name, resources) };
+      return { resources, queue, begin: () => new Jobs(queue.url, queue.name, resources, attempts) };
     }
   }
 }
@@ -44,18 +64,20 @@ export function workloadOf({ workload, seed }: Plan, services: Services): Worklo
 /** To do them all, on a machine that has much else to do. */
 const DONE_MS = 60_000;
 /** So many at most wait to be done. */
-const LINE = 6;
+const LINE = 8;
 
 /** Jobs for a queue, as many as are done. */
 class Jobs implements Working {
   readonly #queue: Queue;
   readonly #resources: readonly string[];
+  readonly #attempts: number;
   readonly #ids: string[] = [];
   readonly #adding: Promise<void>;
   readonly #over = new AbortController();
   #trouble: string | undefined;
 
-  constructor(url: string, name: string, resources: readonly string[]) {
+  constructor(url: string, name: string, resources: readonly string[], attempts: number) {
+    this.#attempts = attempts;
     this.#queue = new Queue(name, { connection: connectionOf(url) });
     this.#queue.on('error', () => {}); // each call reports its own failure
     this.#resources = resources;
@@ -104,7 +126,7 @@ class Jobs implements Working {
       const { id = '' } = await this.#queue.add(
         'job',
         { key },
-        { attempts: 10_000, backoff: { type: 'fixed', delay: 50 } },
+        { attempts: this.#attempts, backoff: { type: 'fixed', delay: 50 } },
       );
       this.#ids.push(id);
     }

@@ -1,15 +1,17 @@
-import type { Fence, Lease } from '@leasehold/core';
+import type { Fence, LeaseStore } from '@leasehold/core';
 import type { WriteTag } from '@leasehold/core/testing/history';
 import type pg from 'pg';
 
-import type { Owner } from './owner.ts';
 import type { BugName } from './setup.ts';
+import type { Owner } from './owner.ts';
+import type { Lease } from '@leasehold/core';
 
 type Tx = pg.PoolClient;
 
 /** How a broken owner differs from a good one. */
 export interface Bug {
   readonly fence?: (fence: Fence<Tx>, pool: pg.Pool) => Fence<Tx>;
+  readonly store?: (store: LeaseStore) => LeaseStore;
   readonly isDeaf?: boolean;
   readonly write?: (its: {
     readonly owner: Owner;
@@ -39,13 +41,26 @@ const bugs: Record<BugName, Bug> = {
       return owner.fence.write(blind, body, tag);
     },
   },
-  'no-fence': { write: ({ body, pool }) => inTransaction(pool, body) },
-  'false-token': {
-    write: ({ owner, lease, body, tag }) => {
-      const grant = { ...lease.grant, fencingToken: lease.fencingToken + 60_000_000 };
-      return owner.fence.write(grant, body, tag);
-    },
+  immortal: {
+    store: (store) =>
+      new Proxy(store, {
+        get(target, name) {
+          if (name === 'extend') {
+            return async (...[items, call]: Parameters<LeaseStore['extend']>) => {
+              const verdicts = await target.extend(items, call);
+              return verdicts.map((verdict, index) =>
+                verdict.verdict === 'lost'
+                  ? { verdict: 'extended' as const, remainingMs: items[index]?.ttlMs ?? 0 }
+                  : verdict,
+              );
+            };
+          }
+          const value: unknown = Reflect.get(target, name, target);
+          return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+        },
+      }),
   },
+  'no-fence': { write: ({ body, pool }) => inTransaction(pool, body) },
 };
 
 export function bugOf(name: BugName | null): Bug {

@@ -52,9 +52,10 @@ export class Owner {
     this.recorder = new Recorder({ process: this.setup.process, now: sharedMs, write: (line) => pen.write({ line }) });
     this.#bug = bugOf(bug);
     this.#fencePool = poolOf(postgresUrl, { max: 6 });
-    this.#readPool = poolOf(postgresUrl, { max: 3, query_timeout: 1500 });
+    this.#readPool = poolOf(postgresUrl, { max: 3, query_timeout: 4000 });
+    const store = redisStore(redisUrl, { prefix });
     this.manager = new LeaseManager({
-      store: recordStore(redisStore(redisUrl, { prefix }), this.recorder),
+      store: recordStore(this.#bug.store?.(store) ?? store, this.recorder),
       ttl: ttlMs,
       owner: { name: this.setup.process },
       logger: SILENT,
@@ -85,7 +86,9 @@ export class Owner {
 
   /** A manner by chance: most are short, some last longer than a lease, some do not listen. */
   manner(): Manner {
-    const { random } = this;
+    const { random, setup } = this;
+    // It shows at once, whoever is struck.
+    if (setup.bug !== null) return { rounds: 40, thinkMs: 5, restMs: 40, isStubborn: setup.bug !== 'deaf' };
     const isLong = random() < 0.2;
     return {
       rounds: isLong ? 8 + Math.floor(random() * 16) : 1 + Math.floor(random() * 5),
@@ -195,7 +198,7 @@ function isOfFault(error: unknown): boolean {
 }
 
 function poolOf(url: string, options: pg.PoolConfig): pg.Pool {
-  const pool = new pg.Pool({ connectionString: url, connectionTimeoutMillis: 2000, ...options });
+  const pool = new pg.Pool({ connectionString: url, connectionTimeoutMillis: 5000, ...options });
   pool.on('error', () => {}); // whoever asks next hears of it
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;

@@ -21,10 +21,10 @@ export interface OwnerSetup {
 }
 
 /**
- * `open-fence`: a fence that admits everybody. `deaf`: a run that does not hear of the loss, and writes by a lease that it believes
- * to have for ever. `no-fence`: it writes past the fence. `false-token`: it makes its token larger until the fence lets it in.
+ * `open-fence`: a fence that admits everybody. `deaf`: a run that does not hear of the loss, and says of its writes that it had
+ * looked. `immortal`: an engine for which a lease that the store calls lost goes on. `no-fence`: it writes past the fence.
  */
-export type BugName = 'open-fence' | 'deaf' | 'no-fence' | 'false-token';
+export type BugName = 'open-fence' | 'deaf' | 'immortal' | 'no-fence';
 
 /** How long an owner may stand still in its transaction; how long a successor waits for it; how long a COMMIT may take. */
 export const FENCE_TIMES = { idleTimeout: 1000, lockTimeout: 2500, timeout: 2500 } as const;
