@@ -45,8 +45,10 @@ function keep(report: Report): void {
   const path = (file: string): string => join(cacheFolder, 'bench', file);
   const json = isKept ? jsonPath(report.name) : path(`${report.name}.json`);
   mkdirSync(dirname(json), { recursive: true });
-  writeFileSync(json, `${JSON.stringify(report, null, 2)}\n`);
-  writeFileSync(isKept ? picturePath(report.name) : path(`${report.name}.svg`), picture(report));
+  const text = JSON.stringify(report, null, 2);
+  writeFileSync(json, `${text}\n`);
+  // As it will be read.
+  writeFileSync(isKept ? picturePath(report.name) : path(`${report.name}.svg`), picture(JSON.parse(text) as Report));
   console.log(`  kept: ${json}`);
 }
 

@@ -41,35 +41,49 @@ export function renewed(page: string, reports: readonly Report[]): string {
   return result;
 }
 
-function tableText(cells: readonly (readonly string[])[]): string {
+/** The first column is text, and so are those of `words`. */
+function tableText(cells: readonly (readonly string[])[], words: readonly number[] = []): string {
   const [head = [], ...rows] = cells.map((row) => row.map((cell) => cell.replaceAll('|', '\\|')));
-  const rule = head.map((_, at) => (at === 0 ? '---' : '--:'));
+  const rule = head.map((_, at) => (at === 0 || words.includes(at) ? '---' : '--:'));
   return [head, rule, ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
 }
 
 function targetsPart(reports: readonly Report[]): string {
-  const rows = reports.flatMap(({ name, title, targets }) =>
-    targets.map(({ what, rule, limit, unit, measured, isMet }) => [
-      `[${title}](#${anchor(title)})`,
+  const rows = reports.flatMap((report) =>
+    report.targets.map(({ what, rule, limit, unit, measured, isMet }) => [
+      `[${report.title}](#${anchor(report.title)})`,
       what,
       `${rule} ${limit} ${unit}`.trim(),
       `${short(measured)} ${unit}`.trim(),
       isMet ? 'met' : '**missed**',
-      `\`${name}\``,
+      circumstances(report),
     ]),
   );
   const met = rows.filter((row) => row[4] === 'met').length;
   return [
     `${met} of ${rows.length} targets were met in these runs.`,
     '',
-    tableText([['', 'what', 'target', 'measured', '', 'benchmark'], ...rows]),
+    tableText([['', 'what', 'target', 'measured', '', 'run'], ...rows], [1, 4, 5]),
   ].join('\n');
 }
+
+/** Somebody waited for a core in more of the time before it began: then others were at work. */
+const BUSY = 0.3;
+
+const isBusy = ({ noise }: Report): boolean => (noise.before.waiting ?? 0) > BUSY;
+
+const circumstances = (report: Report): string => `${report.size}${isBusy(report) ? ', on a busy machine' : ''}`;
 
 function reportPart(report: Report): string {
   const { name, title, method, date, tookS, machine, tables, leftOut = [] } = report;
   return [
     method,
+    ...(isBusy(report)
+      ? [
+          '',
+          '**Others were at work on the machine at that time: these figures show the form of an answer, and no answer.**',
+        ]
+      : []),
     '',
     `![${title}: the medians of the tables below](performance/${name}.svg)`,
     ...tables.flatMap((table: Table) => [

@@ -7,7 +7,8 @@ const columnsOf = ({ rows }: Table): readonly string[] => [...new Set(rows.flatM
 /** Title row first. */
 export function cellsOf(table: Table): readonly (readonly string[])[] {
   const columns = columnsOf(table);
-  const first = table.rows[0]?.name.startsWith('floor') ? 'floor' : 'first row';
+  const name = table.rows[0]?.name ?? '';
+  const first = name.startsWith('floor') ? 'floor' : name;
   const hasRatio = table.rows.some(({ ratio }) => ratio !== null);
   const head = ['', `${table.unit}, median`, 'p10–p90', ...(hasRatio ? [`÷ ${first}`, 'p10–p90'] : []), ...columns];
   const rows = table.rows.map(({ name, value, ratio, more }) => [
