@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { TcpProxy } from '../../support/proxy.ts';
 import type { Nemesis } from '../nemesis.ts';
 import { seatWith } from './claims.ts';
+import { untilMet } from './met.ts';
 import { leaseCall } from './requests.ts';
 
 /** Calls of an owner to the store are carried out twice, the second time at once or much later. */
@@ -33,6 +34,7 @@ export const duplicate: Nemesis = {
       targets: [seat.life],
       forMs: stage.ttlMs * (1.5 + stage.random()),
       async heal() {
+        await untilMet(() => doubled);
         over.abort();
         claimed[Symbol.dispose]();
         return doubled;

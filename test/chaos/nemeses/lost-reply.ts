@@ -2,6 +2,7 @@ import type { TcpProxy } from '../../support/proxy.ts';
 import type { Nemesis, Strike } from '../nemesis.ts';
 import type { Seat, Stage } from '../stage.ts';
 import { claim } from './claims.ts';
+import { untilMet } from './met.ts';
 import { acquireCall, COMMIT } from './requests.ts';
 
 /** The replies to acquisitions are lost one after the other: who has the lease then does not know it. */
@@ -35,6 +36,7 @@ function losing(stage: Stage, pick: (seat: Seat) => TcpProxy, match: RegExp): St
   return {
     forMs: stage.ttlMs * (0.5 + stage.random()),
     async heal() {
+      await untilMet(() => lost);
       over.abort();
       for (const { claimed } of ways) claimed[Symbol.dispose]();
       return lost;

@@ -6,6 +6,7 @@ import type { Nemesis } from '../nemesis.ts';
 import type { Stage } from '../stage.ts';
 import { claim } from './claims.ts';
 import { inSection } from './kill.ts';
+import { untilMet } from './met.ts';
 import { tried } from './admin.ts';
 
 /** SIGSTOP of the fence's server and all its sessions. */
@@ -92,6 +93,7 @@ export const rowsHeld: Nemesis = {
     }
     let most = 0;
     const over = new AbortController();
+    let isCut = false;
     const watching = tried(async () => {
       while (!over.signal.aborted) {
         const { rows } = await client.query<{ n: number }>(WAITING);
@@ -99,10 +101,11 @@ export const rowsHeld: Nemesis = {
         await sleep(20);
       }
       return true;
-    });
+    }).finally(() => (isCut = !over.signal.aborted));
     return {
       forMs: stage.ttlMs * (0.5 + stage.random()),
       async heal() {
+        await untilMet(() => (isCut ? 1 : most));
         over.abort();
         const isWhole = await watching;
         await client.end().catch(() => {});

@@ -1,9 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-
 import type { Direction, TcpProxy } from '../../support/proxy.ts';
 import type { Nemesis } from '../nemesis.ts';
 import type { Seat } from '../stage.ts';
 import { seatWith } from './claims.ts';
+import { untilMet } from './met.ts';
 
 /** The way of an owner to the store, or to its fence. */
 export type Way = 'store' | 'fence';
@@ -38,9 +37,7 @@ export function onTheWay({ name, way, forTtls: [least, more], begin }: Fault): N
         targets: [seat.life],
         forMs: stage.ttlMs * (least + more * stage.random()),
         async heal() {
-          // Nobody may have had anything to say.
-          for (let waitedMs = 0; going.met() === 0 && waitedMs < 5 * stage.ttlMs; waitedMs += 20) await sleep(20);
-          const effect = going.met();
+          const effect = await untilMet(going.met);
           going.end();
           claimed[Symbol.dispose]();
           return effect;

@@ -5,6 +5,7 @@ import type { Nemesis } from '../nemesis.ts';
 import type { Stage } from '../stage.ts';
 import { errors, insist, tried } from './admin.ts';
 import { claim } from './claims.ts';
+import { untilMet } from './met.ts';
 
 interface Refusal {
   readonly name: string;
@@ -32,7 +33,7 @@ function refusing({ name, code, begin, end }: Refusal): Nemesis {
       return {
         forMs: stage.ttlMs * (0.5 + 1.5 * stage.random()),
         async heal() {
-          const refusals = (await insist(() => errors(redisAdmin, code))) - before;
+          const refusals = await untilMet(async () => (await insist(() => errors(redisAdmin, code))) - before);
           await insist(() => end(stage));
           claimed[Symbol.dispose]();
           return refusals;
