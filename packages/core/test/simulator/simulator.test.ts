@@ -46,14 +46,14 @@ test(`no rule is broken in ${SEEDS} simulated runs`, { timeout: LONG_MS }, async
   expect(gapsIn(coverage, LEAST), describeCoverage(coverage).join('\n')).toEqual([]);
 });
 
-test('nor in those that once were hard to judge', async () => {
+test('nor in those that once were hard to judge', { timeout: LONG_MS }, async () => {
   for (const seed of [119_733, 202_712, 203_401, 212_023, 49_495]) {
     const run = await simulateSeed(seed);
     if (faultsOf(run).length > 0) expect.fail(describeFailure(seed, await shrink(planOf(seed))));
   }
 });
 
-test('two runs of a seed are the same, line by line', async () => {
+test('two runs of a seed are the same, line by line', { timeout: LONG_MS }, async () => {
   for (let seed = 0; seed < 25; seed++) {
     const first = await simulateSeed(seed);
     const second = await simulateSeed(seed);
@@ -62,7 +62,7 @@ test('two runs of a seed are the same, line by line', async () => {
   }
 });
 
-test('two seeds are not', async () => {
+test('two seeds are not', { timeout: LONG_MS }, async () => {
   const [first, second] = [await simulateSeed(1), await simulateSeed(2)];
   expect(describeHistory(second.history)).not.toEqual(describeHistory(first.history));
 });
