@@ -7,7 +7,7 @@ import { play } from './play.ts';
 import { plain } from './show.ts';
 
 /** Of what `npm run bench` does, so much that it cannot rot unseen. Its figures are worth nothing, and none is looked at. */
-describe.concurrent('for a moment', { timeout: 60_000 }, () => {
+describe.concurrent('for a moment', { timeout: 120_000 }, () => {
   test.each(names)('%s measures everything that its tables name', async (name) => {
     const [benchmark] = await benchmarksNamed([name]);
     await using database = await createDatabase(inject('postgresUrl'));

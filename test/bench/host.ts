@@ -45,7 +45,11 @@ export async function hostAlone(name: SideName, setup: object, { execArgv = [] }
 export async function hostHere(name: SideName, setup: object): Promise<Hosted> {
   const side = await openSide(name, setup);
   let isClosed = false;
-  const call = async (method: string, args: object = {}): Promise<unknown> => side[method]?.(args as never);
+  const call = async (method: string, args: object = {}): Promise<unknown> => {
+    const act = side[method];
+    if (act === undefined) throw new Error(`${name} has no ${method}`);
+    return act(args as never);
+  };
   return {
     pid: 0,
     call: call as Hosted['call'],
