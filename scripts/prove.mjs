@@ -47,7 +47,7 @@ const parts = {
   },
   chaos: {
     what: 'managers, schedulers and workers as processes, under every fault and pairs of them',
-    run: ({ minutes }, { node }) => node([script('chaos'), '--minutes', minutes]),
+    run: ({ minutes }, { node }) => node([script('chaos'), '--pairs', '--minutes', minutes]),
   },
 };
 

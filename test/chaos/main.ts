@@ -23,7 +23,7 @@ const { values } = parseArgs({
     only: { type: 'string', default: '' },
     workload: { type: 'string', default: WORKLOADS.join(',') },
     pairs: { type: 'boolean', default: false },
-    parallel: { type: 'string', default: '1' },
+    parallel: { type: 'string', default: '2' },
     seconds: { type: 'string', default: '8' },
     list: { type: 'boolean', default: false },
     report: { type: 'string' },

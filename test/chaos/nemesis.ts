@@ -1,6 +1,6 @@
 import type { KnownNemesis } from '@leasehold/core/testing/history';
 
-import type { Seat, Stage } from './stage.ts';
+import type { Stage } from './stage.ts';
 
 /**
  * What a stage has only if it is asked for. `owner-clock`: each seat has a wall clock of its own. `store-clock`: so has the store.
@@ -54,5 +54,3 @@ export interface Healed {
   /** When it was over (`stage.recorder.now()`): of a pause, right before it went on. */
   readonly untilMs: number;
 }
-
-export type { Seat, Stage };
