@@ -1,5 +1,5 @@
-// npm run model [-- store | fence]: the model checks of the store's decisions and of the fence's rule. Bounds by environment,
-// as packages/core/test/model/main.ts has them.
+// npm run model [-- lease | fence | whole]: the model checks of the store's decisions, of the fence's rule, and of both together
+// with operators. Bounds by environment, as packages/core/test/model/main.ts has them.
 import { join } from 'node:path';
 
 import { command, runNode } from './lib/foreground.mjs';

@@ -18,10 +18,7 @@ export interface Bug {
   readonly does: string;
   readonly foundBy: PropertyName;
   readonly rules: Partial<Rules>;
-  readonly bounds: Pick<Bounds, 'leaseIds' | 'crashes' | 'ghosts'> & {
-    readonly handsOver?: boolean;
-    readonly forces?: boolean;
-  };
+  readonly bounds: Pick<Bounds, 'leaseIds' | 'crashes' | 'ghosts'> & Partial<Bounds>;
 }
 
 /** The head of the queue is made the owner by whoever opens its turn. */
@@ -188,7 +185,7 @@ export const bugs: readonly Bug[] = [
 
 /** Looks for the shortest way in which the error does harm. */
 export function findBug({ rules, bounds, foundBy }: Bug): Finding {
-  const small = { processes: 2, ttl: 2, refresh: 1, tries: false, states: 1_000_000, probeEvery: 1 };
-  const plain = { handsOver: false, forces: false };
+  const small = { processes: 2, ttl: 2, refresh: 1, tries: false, drops: true, states: 1_000_000, probeEvery: 1 };
+  const plain = { handsOver: false, forces: false, writes: 0, diagnoses: 0, revokes: 0 };
   return explore({ ...productionRules, ...rules }, { ...small, ...plain, ...bounds }, [foundBy]);
 }

@@ -1,9 +1,10 @@
+import { encode } from './encode.ts';
 import { Probe } from './probe.ts';
 import { properties, type PropertyName } from './properties.ts';
 import type { Rules } from './rules.ts';
 import { search, type Found } from './search.ts';
 import { Steps } from './steps.ts';
-import { beginning, encode, type Bounds, type World } from './world.ts';
+import { beginning, type Bounds, type World } from './world.ts';
 
 export interface Finding extends Found<PropertyName> {
   readonly probes: number;
@@ -14,8 +15,17 @@ export const allProperties: readonly PropertyName[] = [
   'trust-inside-lease',
   'held-is-kept',
   'turn-is-kept',
+  'turns-in-order',
   'spent-stays-spent',
   'tokens-grow',
+  'ends-its-own',
+  'revoked-ends',
+  'lost-stays-lost',
+  'fence-order',
+  'one-grant-a-token',
+  'unbroken-runs',
+  'no-lost-update',
+  'forced-is-shut-out',
   'served',
 ];
 
@@ -30,7 +40,7 @@ export function explore(rules: Rules, bounds: Bounds, names: readonly PropertyNa
     {
       start: beginning(bounds),
       next: (world) => steps.all(world),
-      encode,
+      encode: (world) => encode(world, rules.areCompared),
       brokenBy: (before, after) => checked.find((name) => !properties[name](before, after)),
       brokenIn(world, number) {
         if (!probing || number % bounds.probeEvery !== 0) return undefined;

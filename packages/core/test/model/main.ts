@@ -1,14 +1,15 @@
 /**
- * The model check as a command: `MODEL_PROCESSES=3 MODEL_CRASHES=1 … tsx main.ts [store|fence]`. Exits with 1 if a property
- * fails, or a seeded error is not found. The bounds below are exhausted in minutes, with about a gigabyte of memory.
+ * The model check as a command: `MODEL_PROCESSES=3 MODEL_CRASHES=1 … tsx main.ts [lease|fence|whole]`. Exits with 1 if a property
+ * fails, or a seeded error is not found. The bounds below are exhausted in minutes, with one to two gigabytes of memory.
  */
 
 import { bugs, findBug } from './bugs.ts';
-import { explore } from './explore.ts';
+import { explore, type Finding } from './explore.ts';
 import { allFenceProperties, exploreFence, fenceVariants } from './fence-variants.ts';
 import type { FenceBounds, FenceProperty } from './fence-world.ts';
 import { describeBounds, describeFenceBounds, describeFinding, describeFound } from './report.ts';
 import { productionRules } from './rules.ts';
+import { findWholeBug, wholeBugs } from './whole-bugs.ts';
 import type { Bounds } from './world.ts';
 
 function fromEnv(name: string, byDefault: number): number {
@@ -18,18 +19,35 @@ function fromEnv(name: string, byDefault: number): number {
   return Number(value);
 }
 
-const bounds: Bounds = {
-  processes: fromEnv('PROCESSES', 2),
-  leaseIds: fromEnv('LEASE_IDS', 3),
-  crashes: fromEnv('CRASHES', 1),
-  tries: fromEnv('TRIES', 1) > 0,
-  handsOver: fromEnv('HANDS_OVER', 1) > 0,
-  forces: fromEnv('FORCES', 1) > 0,
-  ghosts: fromEnv('GHOSTS', 1),
-  ttl: fromEnv('TTL', 2),
-  refresh: fromEnv('REFRESH', 1),
-  states: fromEnv('STATES', 2_000_000),
-  probeEvery: fromEnv('PROBE_EVERY', 5),
+/** The variables say what is other than by default. */
+function boundsFromEnv(byDefault: Bounds): Bounds {
+  return {
+    processes: fromEnv('PROCESSES', byDefault.processes),
+    leaseIds: fromEnv('LEASE_IDS', byDefault.leaseIds),
+    crashes: fromEnv('CRASHES', byDefault.crashes),
+    tries: fromEnv('TRIES', Number(byDefault.tries)) > 0,
+    handsOver: fromEnv('HANDS_OVER', Number(byDefault.handsOver)) > 0,
+    forces: fromEnv('FORCES', Number(byDefault.forces)) > 0,
+    drops: fromEnv('DROPS', Number(byDefault.drops)) > 0,
+    ghosts: fromEnv('GHOSTS', byDefault.ghosts),
+    writes: fromEnv('WRITES', byDefault.writes),
+    diagnoses: fromEnv('DIAGNOSES', byDefault.diagnoses),
+    revokes: fromEnv('REVOKES', byDefault.revokes),
+    ttl: fromEnv('TTL', byDefault.ttl),
+    refresh: fromEnv('REFRESH', byDefault.refresh),
+    states: fromEnv('STATES', byDefault.states),
+    probeEvery: fromEnv('PROBE_EVERY', byDefault.probeEvery),
+  };
+}
+
+const leaseDefaults: Bounds = {
+  ...{ processes: 2, leaseIds: 3, crashes: 1, tries: true, handsOver: true, forces: true, drops: true, ghosts: 1 },
+  ...{ writes: 0, diagnoses: 0, revokes: 0, ttl: 2, refresh: 1, states: 2_000_000, probeEvery: 5 },
+};
+
+const wholeDefaults: Bounds = {
+  ...{ processes: 2, leaseIds: 2, crashes: 1, tries: false, handsOver: false, forces: false, drops: false, ghosts: 0 },
+  ...{ writes: 1, diagnoses: 1, revokes: 1, ttl: 2, refresh: 1, states: 4_000_000, probeEvery: 50 },
 };
 
 const fenceBounds: FenceBounds = {
@@ -57,19 +75,29 @@ function checkFence(): boolean {
 }
 
 /** Whether all is as it should be. */
-function checkStore(): boolean {
+function checkWorld(seeded: readonly (readonly [string, Finding])[], byDefault: Bounds): boolean {
   let isRight = true;
-  for (const bug of bugs) {
-    const finding = findBug(bug);
-    console.log(`seeded: ${bug.does}\n${describeFinding(finding)}\n`);
+  for (const [does, finding] of seeded) {
+    console.log(`seeded: ${does}\n${describeFinding(finding)}\n`);
     isRight &&= finding.violation !== null;
   }
+  const bounds = boundsFromEnv(byDefault);
   const finding = explore(productionRules, bounds);
-  console.log(`production, ${describeBounds(bounds)}\n${describeFinding(finding)}`);
+  console.log(`production, ${describeBounds(bounds)}\n${describeFinding(finding)}\n`);
   return isRight && finding.violation === null;
 }
 
-const parts = { fence: checkFence, store: checkStore };
+function checkLease(): boolean {
+  const seeded = bugs.map((bug) => [bug.does, findBug(bug)] as const);
+  return checkWorld(seeded, leaseDefaults);
+}
+
+function checkWhole(): boolean {
+  const seeded = wholeBugs.map((bug) => [bug.does, findWholeBug(bug)] as const);
+  return checkWorld(seeded, wholeDefaults);
+}
+
+const parts = { fence: checkFence, lease: checkLease, whole: checkWhole };
 const [asked] = process.argv.slice(2);
 const wanted = Object.entries(parts).filter(([name]) => asked === undefined || asked === name);
 if (wanted.length === 0) throw new Error(`there is no model of ${asked}; there are ${Object.keys(parts).join(', ')}`);

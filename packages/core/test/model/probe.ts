@@ -1,6 +1,6 @@
 import type { Rules } from './rules.ts';
-import { at, Steps } from './steps.ts';
-import type { Bounds, World } from './world.ts';
+import { Steps } from './steps.ts';
+import { at, type Bounds, type World } from './world.ts';
 
 /** LeaseIds beyond the bounds: whoever is told to begin anew may do so. */
 const FRESH = 100;
@@ -9,7 +9,7 @@ const ROUNDS = 60;
 
 /**
  * The rest of a run in which nothing goes wrong any more, and no message arrives: processes act when it is their time,
- * requests and replies arrive at once, withdrawals too. Whoever waits must become the owner.
+ * requests and replies arrive at once, withdrawals too. Whoever waits must become the owner, and be admitted by the fence.
  */
 export class Probe {
   readonly #steps: Steps;
@@ -30,8 +30,10 @@ export class Probe {
 
   #serves(start: World, waiting: readonly number[], ghostsArrive: boolean): boolean {
     const packets = ghostsArrive ? start.packets : start.packets.filter(({ kind }) => !isGhost(kind));
+    const operations = ghostsArrive ? (start.guarded?.operations ?? []) : [];
+    const guarded = start.guarded && { ...start.guarded, operations };
     const unserved = new Set(waiting);
-    let world: World = { ...start, packets, fresh: FRESH };
+    let world: World = { ...start, packets, guarded, fresh: FRESH };
     for (let round = 0; round < ROUNDS; round++) {
       world = this.#deliver(world);
       for (let index = 0; index < world.processes.length; index++) world = this.#act(world, index, unserved, round);
@@ -44,6 +46,8 @@ export class Probe {
   #deliver(world: World): World {
     let next = world;
     while (next.packets.length > 0) next = this.#steps.late(next, 0) ?? next;
+    while (next.guarded !== null && next.guarded.operations.length > 0)
+      next = this.#steps.access.arrive(next, 0) ?? next;
     return next;
   }
 
@@ -62,11 +66,13 @@ export class Probe {
   #hear(world: World, index: number, unserved: Set<number>): World {
     let next = this.#steps.arrive(world, index) ?? world;
     next = this.#steps.receive(next, index) ?? next;
-    if (at(next, index).phase === 'holding') unserved.delete(index);
-    return this.#deliver(next);
+    next = this.#deliver(this.#steps.access.activate(next, index) ?? next);
+    const { phase, access } = at(next, index);
+    if (phase === 'holding' && access !== 'refused') unserved.delete(index);
+    return next;
   }
 }
 
 function isGhost(kind: string): boolean {
-  return kind === 'acquire' || kind === 'extend' || kind === 'go';
+  return kind === 'acquire' || kind === 'extend' || kind === 'go' || kind === 'revoke';
 }

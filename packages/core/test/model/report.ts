@@ -4,12 +4,15 @@ import type { Found } from './search.ts';
 import type { Bounds } from './world.ts';
 
 export function describeBounds(bounds: Bounds): string {
-  const { processes, leaseIds, crashes, ghosts, tries, handsOver, forces, ttl, refresh } = bounds;
+  const { processes, leaseIds, crashes, ghosts, tries, handsOver, forces, drops, ttl, refresh } = bounds;
+  const { writes, diagnoses, revokes } = bounds;
   const more = [tries && 'trying', handsOver && 'handing over', forces && 'released by force'].filter(
     (each) => each !== false,
   );
   const modes = ['waiting', ...more].join(', ');
-  return `processes ${processes} (${modes}), leaseIds ${leaseIds}, crashes ${crashes}, late requests ${ghosts}, ttl ${ttl}, refresh ${refresh}`;
+  const whole = writes === 0 ? '' : `, writes of each grant ${writes}, diagnoses ${diagnoses}, revocations ${revokes}`;
+  const lost = drops ? '' : ', no call given up';
+  return `processes ${processes} (${modes}), leaseIds ${leaseIds}, crashes ${crashes}, late requests ${ghosts}${lost}${whole}, ttl ${ttl}, refresh ${refresh}`;
 }
 
 export function describeFinding(finding: Finding): string {

@@ -1,3 +1,6 @@
+import { sealTokenOf } from '../../src/diagnosis/plan.ts';
+import { judge } from '../../src/diagnosis/verdict.ts';
+import { admits, sealedAt } from '../../src/fence/fence.ts';
 import { trustedMs } from '../../src/lease/term.ts';
 import {
   decideAcquire,
@@ -6,9 +9,10 @@ import {
   decideExtend,
   decideForceRelease,
   decideRelease,
+  decideRevoke,
 } from '../../src/store/decisions.ts';
 
-/** What is under examination: the store's decisions, and how an owner reckons. Seeded errors are other rules. */
+/** What is under examination: what the store, the fence and the diagnosis decide, and how an owner reckons. Seeded errors are other rules. */
 export interface Rules {
   readonly acquire: typeof decideAcquire;
   readonly adopt: typeof decideAdopt;
@@ -16,6 +20,11 @@ export interface Rules {
   readonly release: typeof decideRelease;
   readonly cancel: typeof decideCancel;
   readonly forceRelease: typeof decideForceRelease;
+  readonly revoke: typeof decideRevoke;
+  readonly judge: typeof judge;
+  readonly sealToken: typeof sealTokenOf;
+  readonly admits: typeof admits;
+  readonly sealed: typeof sealedAt;
   /**
    * How long an owner believes a reply that says `remainingMs` and comes `elapsedMs` after its request was sent, if it had
    * asked for `ttlMs`.
@@ -30,6 +39,19 @@ export interface Rules {
   readonly lapses: boolean;
   /** Whether a waiter that is told `go` takes itself for the owner from then on. */
   readonly believesMessages: boolean;
+  /** Whether an owner whose window has closed believes an extension that is confirmed later. */
+  readonly revives: boolean;
+  /** Whether a grant is activated before its owner reads. */
+  readonly activates: boolean;
+  /** Whether the fence checks and writes in one step. */
+  readonly isAtomic: boolean;
+  /** Whether who was refused by the fence tells the store how far it is. */
+  readonly learnsFloor: boolean;
+  /** Whether a lease is released by force only when the fence is sealed, and only when it refuses the old grant then. */
+  readonly sealsFirst: boolean;
+  readonly triesOldGrant: boolean;
+  /** Whether what is said of a lease does nothing to another. If not, more states are told apart. */
+  readonly areCompared: boolean;
 }
 
 /** Those of production. No drift and no margin: nothing but the rule itself keeps the windows apart. */
@@ -40,6 +62,11 @@ export const productionRules: Rules = {
   release: decideRelease,
   cancel: decideCancel,
   forceRelease: decideForceRelease,
+  revoke: decideRevoke,
+  judge,
+  sealToken: sealTokenOf,
+  admits,
+  sealed: sealedAt,
   trustMs: (remainingMs, elapsedMs, ttlMs) =>
     trustedMs(Math.min(ttlMs, remainingMs), { driftRate: 0, marginMs: 0 }) - elapsedMs,
   buriesWithdrawn: true,
@@ -47,4 +74,11 @@ export const productionRules: Rules = {
   endsAtHandOver: true,
   lapses: true,
   believesMessages: false,
+  revives: false,
+  activates: true,
+  isAtomic: true,
+  learnsFloor: true,
+  sealsFirst: true,
+  triesOldGrant: true,
+  areCompared: true,
 };

@@ -1,9 +1,13 @@
 import type { AcquireRequest, AdoptReply, AcquireReply, ReleaseRequest } from '../../src/store/store.ts';
 import type { Decision, Message, ResourceState } from '../../src/store/state.ts';
+import { Access } from './guarded.ts';
+import { Operators } from './operators.ts';
 import type { Rules } from './rules.ts';
 import {
+  at,
   leaseIdOf,
   NOW_US,
+  put,
   settleStore,
   UNIT_MS,
   whose,
@@ -20,10 +24,14 @@ import {
 export class Steps {
   readonly #rules: Rules;
   readonly #bounds: Bounds;
+  readonly access: Access;
+  readonly #operators: Operators;
 
   constructor(rules: Rules, bounds: Bounds) {
     this.#rules = rules;
     this.#bounds = bounds;
+    this.access = new Access(rules);
+    this.#operators = new Operators(rules, bounds);
   }
 
   /** All that can happen next, with a label each. */
@@ -45,9 +53,22 @@ export class Steps {
       may(index, ' aborts: sends cancel', this.abort(world, index));
       may(index, ' ends its body: sends release', this.finish(world, index));
       may(index, ' crashes', this.crash(world, index));
+      may(index, ' sends its activation', this.access.activate(world, index));
+      may(index, ' sends a write', this.access.write(world, index));
     }
-    const forced = this.force(world);
-    if (forced !== null) steps.push(['an operator releases by force', forced]);
+    const operators = this.#operators;
+    const mayAnOperator = (does: string, next: World | null): void => {
+      if (next !== null) steps.push([`an operator ${does}`, next]);
+    };
+    mayAnOperator('releases by force', operators.force(world));
+    mayAnOperator('sends a revocation', operators.revoke(world));
+    mayAnOperator('diagnoses: may be released by force', operators.diagnose(world));
+    mayAnOperator('seals the fence', operators.seal(world));
+    mayAnOperator('releases by force, as diagnosed', operators.release(world));
+    mayAnOperator('gives up', operators.giveUp(world));
+    for (const [number, { kind, leaseId }] of (world.guarded?.operations ?? []).entries()) {
+      may(whose(leaseId).process, `'s ${nameOfKind[kind]} arrives`, this.access.arrive(world, number));
+    }
     for (const [index, { kind, leaseId }] of world.packets.entries()) {
       may(whose(leaseId).process, `'s ${kind} of ${leaseId} arrives`, this.late(world, index));
     }
@@ -58,7 +79,7 @@ export class Steps {
     const { ttl } = this.#bounds;
     return {
       ...world,
-      store: settleStore(world.store, 1, this.#rules.lapses),
+      store: this.#settled(world, world.store, 1),
       processes: world.processes.map((process) => {
         const { call, trust } = process;
         if (call === null && trust === 0) return process;
@@ -90,7 +111,8 @@ export class Steps {
 
   extend(world: World, index: number): World | null {
     const process = at(world, index);
-    if (process.phase !== 'holding' || process.call !== null || process.trust === 0) return null;
+    const { phase, call, trust, final } = process;
+    if (phase !== 'holding' || call !== null || trust === 0 || final) return null;
     return put(world, index, { ...process, call: { kind: 'extend', elapsed: 0, reply: null } });
   }
 
@@ -104,6 +126,7 @@ export class Steps {
       leaseId,
       mode: process.mode,
       buries: false,
+      floor: 0,
     });
     return put(after, index, { ...at(after, index), call: { ...call, reply: answer } });
   }
@@ -112,13 +135,18 @@ export class Steps {
     const process = at(world, index);
     const { call } = process;
     if (call === null || call.reply === null) return null;
-    const { kind, remaining } = call.reply;
+    const { kind, remaining, fencingToken } = call.reply;
     const { ttl } = this.#bounds;
     const idle = { ...process, call: null };
     const believed = this.#rules.trustMs(remaining * UNIT_MS, call.elapsed * UNIT_MS, ttl * UNIT_MS) / UNIT_MS;
     switch (kind) {
       case 'granted':
-        if (believed > 0) return put(world, index, { ...idle, phase: 'holding', mode: 'wait', trust: believed });
+        if (believed > 0) {
+          const { writes } = this.#bounds;
+          const access = this.#rules.activates ? 'none' : 'fresh';
+          const granted = { phase: 'holding', mode: 'wait', trust: believed, fencingToken, access, writes } as const;
+          return put(world, index, { ...idle, ...granted });
+        }
         return this.#withdraw(put(world, index, idle), index);
       case 'queued':
         return put(world, index, idle);
@@ -128,7 +156,10 @@ export class Steps {
         return this.#withdraw(put(world, index, idle), index);
       case 'extended':
         // A late success is not believed once the window has closed.
-        return put(world, index, { ...idle, trust: process.trust === 0 ? 0 : Math.max(process.trust, believed) });
+        if (process.trust === 0 && !this.#rules.revives) return put(world, index, idle);
+        return put(world, index, { ...idle, trust: Math.max(process.trust, believed) });
+      case 'revoked':
+        return put(world, index, { ...idle, final: true });
       case 'lost':
         return put(world, index, { ...idle, trust: 0 });
     }
@@ -136,7 +167,7 @@ export class Steps {
 
   timeOut(world: World, index: number): World | null {
     const process = at(world, index);
-    if (process.call === null) return null;
+    if (process.call === null || !this.#bounds.drops) return null;
     const given = this.#giveUp(world, index);
     return process.phase === 'asking' && process.mode === 'try' ? this.#withdraw(given, index) : given;
   }
@@ -149,10 +180,10 @@ export class Steps {
   finish(world: World, index: number): World | null {
     if (at(world, index).phase !== 'holding') return null;
     const given = this.#giveUp(world, index);
-    const { attempt, dirty } = at(given, index);
+    const { attempt, dirty, floor } = at(given, index);
     const buries = dirty && this.#rules.buriesReleased;
     const leaseId = leaseIdOf(index, attempt);
-    const packet: Packet = { kind: buries ? 'cancel' : 'release', leaseId, mode: 'wait', buries };
+    const packet: Packet = { kind: buries ? 'cancel' : 'release', leaseId, mode: 'wait', buries, floor };
     return this.#rest({ ...given, packets: [...given.packets, packet] }, index);
   }
 
@@ -170,28 +201,9 @@ export class Steps {
     if (world.crashes === 0 || phase === 'gone' || phase === 'idle') return null;
     const given = this.#giveUp(world, index);
     return {
-      ...put(given, index, { ...at(given, index), phase: 'gone', mode: 'wait', dirty: false, trust: 0 }),
+      ...put(given, index, { ...at(given, index), ...AT_REST, phase: 'gone' }),
       crashes: world.crashes - 1,
     };
-  }
-
-  /** What it was decided on is what is there: the comparison itself is tested with the stores. */
-  force(world: World): World | null {
-    const { lease } = world.store;
-    if (!this.#bounds.forces || lease === null || lease.owner === '') return null;
-    const { leaseId, fencingToken, extensions } = lease;
-    const request = {
-      resource: 'r',
-      leaseId,
-      fencingToken,
-      extensions,
-      elapsedMs: 0,
-      floor: 0,
-      operator: 'o',
-      reason: 'r',
-    };
-    const { state, reply } = this.#rules.forceRelease(world.store, request, NOW_US);
-    return reply.kind === 'released' ? { ...world, store: settleStore(state, 0, this.#rules.lapses) } : null;
   }
 
   late(world: World, index: number): World | null {
@@ -214,27 +226,38 @@ export class Steps {
     const given = put(world, index, { ...process, call: null, dirty });
     const ghosts = world.packets.filter(({ kind }) => kind === 'acquire' || kind === 'extend').length;
     if (call.reply !== null || ghosts === this.#bounds.ghosts) return given;
-    const ghost: Packet = { kind: call.kind, leaseId: leaseIdOf(index, attempt), mode, buries: false };
+    const ghost: Packet = { kind: call.kind, leaseId: leaseIdOf(index, attempt), mode, buries: false, floor: 0 };
     return { ...given, packets: [...given.packets, ghost] };
   }
 
   #withdraw(world: World, index: number): World {
     const { attempt, dirty } = at(world, index);
     const buries = dirty && this.#rules.buriesWithdrawn;
-    const packet: Packet = { kind: 'cancel', leaseId: leaseIdOf(index, attempt), mode: 'wait', buries };
+    const packet: Packet = { kind: 'cancel', leaseId: leaseIdOf(index, attempt), mode: 'wait', buries, floor: 0 };
     return this.#rest({ ...world, packets: [...world.packets, packet] }, index);
   }
 
   #rest(world: World, index: number): World {
-    return put(world, index, { ...at(world, index), phase: 'idle', mode: 'wait', call: null, trust: 0, dirty: false });
+    return put(world, index, { ...at(world, index), ...AT_REST, phase: 'idle' });
+  }
+
+  #settled(world: World, store: ResourceState, units: number): ResourceState {
+    return settleStore(store, units, this.#rules.lapses, world.operator !== null);
   }
 
   #carryOut(world: World, packet: Packet): { readonly world: World; readonly answer: Answer } {
     const { store, answer, messages } = this.#decide(world.store, packet, world.ticket);
-    let next: World = { ...world, store: settleStore(store, 0, this.#rules.lapses) };
+    const did = { what: packet.kind, leaseId: packet.leaseId, fencingToken: 0, accepted: false, fresh: false };
+    let next: World = { ...world, store: this.#settled(world, store, 0), did };
     if (this.#rules.believesMessages) {
       const told = messages.filter(({ kind }) => kind === 'go');
-      const packets = told.map(({ leaseId }): Packet => ({ kind: 'go', leaseId, mode: 'wait', buries: false }));
+      const packets = told.map(({ leaseId }): Packet => ({
+        kind: 'go',
+        leaseId,
+        mode: 'wait',
+        buries: false,
+        floor: 0,
+      }));
       next = { ...next, packets: [...next.packets, ...packets] };
     }
     const ends = packet.kind === 'release' || packet.kind === 'cancel';
@@ -246,28 +269,28 @@ export class Steps {
     packet: Packet,
     ticket: string,
   ): { readonly store: ResourceState; readonly answer: Answer; readonly messages: readonly Message[] } {
-    const { leaseId } = packet;
+    const { leaseId, floor } = packet;
     const ttlMs = this.#bounds.ttl * UNIT_MS;
-    const end: ReleaseRequest = { resource: 'r', leaseId, outcome: 'done', floor: 0, history: 'exceptions' };
+    const end: ReleaseRequest = { resource: 'r', leaseId, outcome: 'done', floor, history: 'exceptions' };
     switch (packet.kind) {
       case 'acquire': {
         const { state: store, reply, messages } = this.#ask(state, leaseId, packet.mode, ticket);
         const { kind } = reply;
         const remaining = 'remainingMs' in reply ? reply.remainingMs / UNIT_MS : 0;
         const known = kind === 'granted' || kind === 'queued' || kind === 'busy';
+        const fencingToken = kind === 'granted' ? reply.fencingToken : 0;
         return {
           store,
-          answer: { kind: known ? kind : 'over', remaining: kind === 'granted' ? remaining : 0 },
+          answer: { kind: known ? kind : 'over', remaining: kind === 'granted' ? remaining : 0, fencingToken },
           messages,
         };
       }
       case 'extend': {
         const { state: store, reply, messages } = this.#rules.extend(state, { resource: 'r', leaseId, ttlMs }, NOW_US);
-        const extended = reply.verdict === 'extended';
-        const answer: Answer = extended
-          ? { kind: 'extended', remaining: reply.remainingMs / UNIT_MS }
-          : { kind: 'lost', remaining: 0 };
-        return { store, answer, messages };
+        const { verdict } = reply;
+        if (verdict === 'revoked') return { store, answer: { ...NOTHING, kind: verdict }, messages };
+        if (verdict !== 'extended') return { store, answer: { ...NOTHING, kind: 'lost' }, messages };
+        return { store, answer: { ...NOTHING, kind: verdict, remaining: reply.remainingMs / UNIT_MS }, messages };
       }
       case 'release': {
         const { state: store, messages } = this.#rules.release(state, end, NOW_US);
@@ -277,6 +300,11 @@ export class Steps {
         // For good: it outlives every packet.
         const tombstoneMs = packet.buries ? 1_000_000_000 : 0;
         const { state: store, messages } = this.#rules.cancel(state, { ...end, tombstoneMs }, NOW_US);
+        return { store, answer: NOTHING, messages };
+      }
+      case 'revoke': {
+        const request = { resource: 'r', leaseId, operator: 'o', reason: 'r' };
+        const { state: store, messages } = this.#rules.revoke(state, request, NOW_US);
         return { store, answer: NOTHING, messages };
       }
       case 'go':
@@ -303,20 +331,15 @@ export class Steps {
   }
 }
 
-const NOTHING: Answer = { kind: 'over', remaining: 0 };
+const NOTHING: Answer = { kind: 'over', remaining: 0, fencingToken: 0 };
+const AT_REST: Omit<Process, 'phase' | 'attempt' | 'spent'> = {
+  ...({ mode: 'wait', call: null, trust: 0, dirty: false } as const),
+  ...({ final: false, fencingToken: 0, access: 'none', writes: 0, floor: 0 } as const),
+};
+const nameOfKind = { activate: 'activation', write: 'write', landing: 'checked write' } as const;
 
 function nameOf(process: number): string {
   return String.fromCodePoint(65 + process);
-}
-
-export function at(world: World, index: number): Process {
-  const process = world.processes[index];
-  if (process === undefined) throw new Error(`there is no process ${index}`);
-  return process;
-}
-
-function put(world: World, index: number, process: Process): World {
-  return { ...world, processes: world.processes.with(index, process) };
 }
 
 function spend(world: World, leaseId: string): World {

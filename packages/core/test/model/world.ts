@@ -1,3 +1,4 @@
+import type { Mark } from '../../src/fence/fence.ts';
 import { EMPTY, type ResourceState } from '../../src/store/state.ts';
 
 /**
@@ -15,6 +16,52 @@ export interface World {
   readonly fresh: number;
   /** The leaseId that was handed over, or empty. Its ticket may be used by anybody, any number of times. */
   readonly ticket: string;
+  /** Null where nothing is written. */
+  readonly guarded: Guarded | null;
+  /** The operator who is about to release by force, or null. */
+  readonly operator: Operator | null;
+  /** Diagnoses and revocations that are left. */
+  readonly diagnoses: number;
+  readonly revokes: number;
+  /** What was last done to the store or the resource. Another object each time. */
+  readonly did: Deed | null;
+}
+
+/** What is written by those who have the lease, behind its fence. */
+export interface Guarded {
+  readonly highest: Mark | null;
+  /** Of which something took effect: each once, the latest last. */
+  readonly accepted: readonly Holder[];
+  /** What is under way to it. May arrive at any time. */
+  readonly operations: readonly Operation[];
+}
+
+export interface Holder {
+  readonly leaseId: string;
+  readonly fencingToken: number;
+}
+
+/** `landing`: the fence has let a write pass, which is still to come. */
+export interface Operation extends Holder {
+  readonly kind: 'activate' | 'write' | 'landing';
+  /** What it was made from is still what is there. */
+  readonly fresh: boolean;
+}
+
+/** What an operator goes by. */
+export interface Operator extends Holder {
+  readonly stage: 'looked' | 'sealed';
+  readonly sealToken: number;
+}
+
+/** What came to the store or the resource, and in whose name. */
+export interface Deed {
+  readonly what: Packet['kind'] | Operation['kind'] | 'force';
+  readonly leaseId: string;
+  readonly fencingToken: number;
+  /** By the fence. */
+  readonly accepted: boolean;
+  readonly fresh: boolean;
 }
 
 /** `asking`: an acquisition goes on. `holding`: it had a grant that it could believe, and its body has not settled. */
@@ -30,7 +77,20 @@ export interface Process {
   readonly trust: number;
   /** By attempt: whether a release or cancel of it has reached the store. */
   readonly spent: readonly boolean[];
+  /** It has heard that it is revoked, and extends no more. */
+  readonly final: boolean;
+  /** Of its grant. */
+  readonly fencingToken: number;
+  /** Where it is with the resource. */
+  readonly access: Access;
+  /** Writes of its grant that are left. */
+  readonly writes: number;
+  /** What a refusal has told it. */
+  readonly floor: number;
 }
+
+/** `stale`: what it has read has been overwritten since, which it does not know. */
+export type Access = 'none' | 'activating' | 'fresh' | 'stale' | 'writing' | 'done' | 'refused';
 
 /** `adopt`: it asks for the lease that was handed over. */
 export type Mode = 'try' | 'wait' | 'adopt';
@@ -44,17 +104,19 @@ export interface Call {
 }
 
 export interface Answer {
-  readonly kind: 'granted' | 'queued' | 'busy' | 'over' | 'extended' | 'lost';
+  readonly kind: 'granted' | 'queued' | 'busy' | 'over' | 'extended' | 'revoked' | 'lost';
   /** Units. */
   readonly remaining: number;
+  readonly fencingToken: number;
 }
 
 /** What nobody waits for any more and may still arrive; withdrawals, which are sent until they have; messages. */
 export interface Packet {
-  readonly kind: 'acquire' | 'extend' | 'release' | 'cancel' | 'go';
+  readonly kind: 'acquire' | 'extend' | 'release' | 'cancel' | 'go' | 'revoke';
   readonly leaseId: string;
   readonly mode: Mode;
   readonly buries: boolean;
+  readonly floor: number;
 }
 
 export interface Bounds {
@@ -68,6 +130,13 @@ export interface Bounds {
   readonly handsOver: boolean;
   /** Whether somebody releases leases by force that have run out. */
   readonly forces: boolean;
+  /** Writes of each grant to a resource behind a fence; 0 for no resource. */
+  readonly writes: number;
+  /** Diagnoses, each of which may come to a seal and a release by force. For these there must be a resource. */
+  readonly diagnoses: number;
+  readonly revokes: number;
+  /** Whether calls are given up that have had no answer. */
+  readonly drops: boolean;
   /** Requests that were given up and may arrive later. */
   readonly ghosts: number;
   /** In units. A waiter's place lasts for three refreshes. */
@@ -102,25 +171,46 @@ export function beginning(bounds: Bounds): World {
     call: null,
     trust: 0,
     spent: [],
+    final: false,
+    fencingToken: 0,
+    access: 'none',
+    writes: 0,
+    floor: 0,
   };
-  const processes = Array.from({ length: bounds.processes }, () => idle);
-  return { store: EMPTY, processes, packets: [], crashes: bounds.crashes, fresh: bounds.leaseIds, ticket: '' };
+  const { crashes, leaseIds: fresh, diagnoses, revokes } = bounds;
+  return {
+    ...{ store: EMPTY, processes: Array.from({ length: bounds.processes }, () => idle), packets: [] },
+    ...{ crashes, fresh, ticket: '', operator: null, diagnoses, revokes, did: null },
+    guarded: bounds.writes === 0 ? null : { highest: null, accepted: [], operations: [] },
+  };
 }
 
-/** What is left to come of a store's state when `units` have passed, and nothing of what no decision looks at. */
-export function settleStore(state: ResourceState, units: number, lapses: boolean): ResourceState {
+export function at({ processes }: World, index: number): Process {
+  const process = processes[index];
+  if (process === undefined) throw new Error(`there is no process ${index}`);
+  return process;
+}
+
+export function put(world: World, index: number, process: Process): World {
+  return { ...world, processes: world.processes.with(index, process) };
+}
+
+/**
+ * What is left to come of a store's state when `units` have passed, and nothing of what no decision looks at. The clock has
+ * no part in the tokens: it may have been set back.
+ */
+export function settleStore(state: ResourceState, units: number, lapses: boolean, counts = false): ResourceState {
   const passedUs = units * UNIT_US;
   const { lease, turn, queue } = state;
   const kept = lapses ? passedUs : 0;
   return {
     lease: lease && {
       ...lease,
-      // The clock may have been set back meanwhile, so that the next token cannot come from it.
-      fencingToken: units === 0 ? lease.fencingToken : NOW_US,
       acquiredUs: NOW_US,
       extendedUs: NOW_US,
       expiresUs: Math.max(NOW_US, lease.expiresUs - passedUs),
-      extensions: 0,
+      // Of interest to an operator who has looked, and then only whether there was one.
+      extensions: counts ? Math.min(1, lease.extensions) : 0,
       previous: null,
     },
     turn: units === 0 ? turn : turn && { ...turn, untilUs: Math.max(NOW_US, turn.untilUs - kept) },
@@ -135,57 +225,4 @@ export function settleStore(state: ResourceState, units: number, lapses: boolean
     log: EMPTY.log,
     keptUntilUs: null,
   };
-}
-
-/**
- * Equal for worlds that differ only in which process is which, or in what can make no difference any more: how a leaseId
- * ended of which nothing can arrive.
- */
-export function encode(world: World): string {
-  const parts: string[] = [];
-  for (const [index, process] of world.processes.entries()) {
-    const { phase, mode, dirty, trust, call } = process;
-    let part: string = phase[0] ?? '';
-    if (phase === 'asking') part += mode[0];
-    if (phase === 'asking' || phase === 'holding') part += `${dirty ? 'd' : '-'}${trust}`;
-    if (call !== null) part += `${call.kind[0]}${call.elapsed}`;
-    if (call !== null && call.reply !== null) part += `${call.reply.kind[0]}${call.reply.remaining}`;
-    for (let attempt = 0; attempt <= process.attempt; attempt++) part += encodeLeaseId(world, process, index, attempt);
-    parts.push(part);
-  }
-  return `${world.crashes}.${world.fresh}|${parts.toSorted().join('|')}`;
-}
-
-function encodeLeaseId(world: World, process: Process, index: number, attempt: number): string {
-  const { store, packets } = world;
-  const { lease, turn, queue, tombstones } = store;
-  const leaseId = leaseIdOf(index, attempt);
-  let asks = attempt === process.attempt && (process.phase === 'asking' || process.phase === 'holding');
-  const arriving: string[] = [];
-  for (const { leaseId: each, kind, mode, buries } of packets) {
-    if (each !== leaseId) continue;
-    arriving.push(`${kind[0]}${mode[0]}${buries ? 'b' : ''}`);
-    if (kind === 'acquire') asks = true;
-  }
-  const handed = world.ticket === leaseId;
-  asks ||= handed;
-  let stored = handed ? 'K' : '';
-  if (lease?.leaseId === leaseId) {
-    const left = lease.owner === '' ? -1 : unitsTo(lease.expiresUs);
-    if (asks || left > 0 || (left === 0 && arriving.length > 0)) stored += `L${left}`;
-  }
-  if (turn?.leaseId === leaseId) stored += `T${unitsTo(turn.untilUs)}`;
-  for (const [place, waiter] of queue.entries()) {
-    if (waiter.leaseId === leaseId) stored += `Q${place}.${unitsTo(waiter.liveUntilUs)}`;
-  }
-  if (!asks && stored === '') return '';
-  if (asks) {
-    if (process.spent[attempt] === true) stored += 's';
-    for (const tombstone of tombstones) if (tombstone.leaseId === leaseId) stored += 'X';
-  }
-  return arriving.length === 0 ? `;${stored}` : `;${stored}${arriving.toSorted().join()}`;
-}
-
-function unitsTo(us: number): number {
-  return (us - NOW_US) / UNIT_US;
 }
