@@ -7,7 +7,7 @@ import { nemesesNamed, titleOf, type Plan } from './plan.ts';
 const seed = Number(process.env['LEASEHOLD_SEED'] ?? Date.now() % 2 ** 31);
 
 function plan(workload: Plan['workload'], names: readonly string[]): Plan {
-  return { seed, workload, nemeses: nemesesNamed(names), ttlMs: 1000, seats: 3, strikeMs: 6000 };
+  return { seed, workload, nemeses: nemesesNamed(names), ttlMs: 1000, seats: 3, strikeMs: 6000, attempts: 1 };
 }
 
 function play(its: Plan): Promise<Episode> {

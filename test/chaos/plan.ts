@@ -11,6 +11,8 @@ export interface Plan {
   readonly seats: number;
   /** How long faults are brought about. Milliseconds. */
   readonly strikeMs: number;
+  /** Of each job of a queue. @default so many that none fails for good */
+  readonly attempts?: number;
 }
 
 export const WORKLOADS: readonly WorkloadName[] = ['core', 'cron', 'bullmq'];

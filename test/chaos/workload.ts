@@ -42,7 +42,7 @@ export function ticksThatGoBack({ lines }: History): readonly string[] {
 
 const NOTHING: Working = { calm: async () => {}, settle: async () => [], [Symbol.asyncDispose]: async () => {} };
 
-export function workloadOf({ workload, seed, nemeses }: Plan, services: Services): Workload {
+export function workloadOf({ workload, seed, attempts = 10_000 }: Plan, services: Services): Workload {
   switch (workload) {
     case 'core':
       return { resources: ['alpha', 'beta', 'gamma'].slice(0, 2 + (seed % 2)), queue: null, begin: () => NOTHING };
@@ -51,10 +51,6 @@ export function workloadOf({ workload, seed, nemeses }: Plan, services: Services
     case 'bullmq': {
       const scope = seed % 3 === 0 ? 'worker' : 'job';
       const resources = scope === 'worker' ? ['line'] : ['key-1', 'key-2', 'key-3', 'key-4'];
-      // A job whose lease was lost runs again without using an attempt; one that its fence could not be asked for fails.
-      const attempts = nemeses.every(({ kinds = [] }) => kinds.some((kind) => kind === 'kill' || kind === 'pause'))
-        ? 1
-        : 10_000;
       const queue = { url: services.queueUrl, name: uniqueName('jobs'), scope } as const;
       return { resources, queue, begin: () => new Jobs(queue.url, queue.name, resources, attempts) };
     }
