@@ -3,6 +3,7 @@ import { installSchema } from '@leasehold/core/postgres';
 import type { FenceRow } from '@leasehold/core/testing/history';
 import pg from 'pg';
 
+import { insist } from './nemeses/admin.ts';
 import { sharedMs, type Refused } from './pen.ts';
 
 /** The name of the fence in the history. */
@@ -74,23 +75,19 @@ export class Ledger implements AsyncDisposable {
 
   /** How many writes each resource has seen. */
   async versions(): Promise<ReadonlyMap<string, number>> {
-    const { rows } = await this.#pool.query<{ resource: string; version: string }>(
-      'select resource, version from chaos.data',
-    );
+    const rows = await this.#read<{ resource: string; version: string }>('select resource, version from chaos.data');
     return new Map(rows.map(({ resource, version }) => [resource, Number(version)]));
   }
 
   /** The jobs that have written. */
   async jobs(): Promise<ReadonlySet<string>> {
-    const { rows } = await this.#pool.query<{ job: string }>(
-      'select distinct job from chaos.ledger where job is not null',
-    );
+    const rows = await this.#read<{ job: string }>('select distinct job from chaos.ledger where job is not null');
     return new Set(rows.map(({ job }) => job));
   }
 
   /** What was committed, in its order, and between it what was refused. */
   async rows(refused: readonly Refused[]): Promise<readonly FenceRow[]> {
-    const { rows } = await this.#pool.query<Row>(
+    const rows = await this.#read<Row>(
       `select n, (extract(epoch from at) * 1000)::float8 as at, act, resource, token, lease_id, write_id, before, after
        from chaos.ledger order by n`,
     );
@@ -112,6 +109,11 @@ export class Ledger implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#pool.end();
+  }
+
+  /** A fault that is just over may have ended the session, and shows it at the next question. */
+  async #read<R extends pg.QueryResultRow>(question: string): Promise<readonly R[]> {
+    return (await insist(() => this.#pool.query<R>(question))).rows;
   }
 }
 

@@ -20,7 +20,7 @@ function casts(): ReadonlyMap<string, readonly Nemesis[]> {
   );
   const groups = new Map<string, Nemesis[]>();
   for (const nemesis of able) {
-    const key = (nemesis.needs ?? []).join(' and ');
+    const key = (nemesis.needs ?? []).join(' and ') || 'nothing special';
     groups.set(key, [...(groups.get(key) ?? []), nemesis]);
   }
   return groups;

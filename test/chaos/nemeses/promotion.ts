@@ -7,6 +7,7 @@ import type { Nemesis } from '../nemesis.ts';
 import type { Stage } from '../stage.ts';
 import { figure, insist } from './admin.ts';
 import { claim } from './claims.ts';
+import { untilMet } from './met.ts';
 
 /**
  * The store dies, and a replica takes its place that has not heard of the last writes. When it is over the old one has been
@@ -25,6 +26,7 @@ export const promotion: Nemesis = {
     link.swallow('down');
     // Of any length: within it leases are extended, lost and taken.
     await sleep(stage.ttlMs * (0.2 + 1.5 * stage.random()));
+    await untilMet(() => link.counters.lostBytes - before);
     const promoted = await connectRedis(replica.redis.url);
     await redis.kill();
     const lost = link.counters.lostBytes - before;
