@@ -6,15 +6,16 @@ for (const way of process.argv.slice(2)) {
   const [port, path = ''] = way.split('=');
   const server = createServer({ noDelay: true }, (from) => {
     const to = connect({ path });
-    for (const [one, other] of [
-      [from, to],
-      [to, from],
-    ]) {
-      one.on('error', () => {}); // `close` follows
-      one.on('close', () => other.destroy());
-      one.pipe(other);
-    }
+    lead(from, to);
+    lead(to, from);
   }).listen(Number(port), '0.0.0.0');
   await once(server, 'listening');
 }
 process.stdout.write('ready\n');
+
+/** @param {import('node:net').Socket} one @param {import('node:net').Socket} other */
+function lead(one, other) {
+  one.on('error', () => {}); // `close` follows
+  one.on('close', () => other.destroy());
+  one.pipe(other);
+}
