@@ -60,20 +60,24 @@ export const storeReadonly = refusing({
 });
 
 /** Its snapshots fail, and it is told to refuse writes then. */
-export const storeMisconf = refusing({
-  name: 'store-misconf',
-  code: 'MISCONF',
-  async begin({ redis, redisAdmin }) {
-    // A snapshot cannot take the place of a folder that is not empty.
-    mkdirSync(join(redis.dir, 'dump.rdb', 'x'), { recursive: true });
-    await redisAdmin.config('SET', 'save', '3600 1000000', 'stop-writes-on-bgsave-error', 'yes');
-    return redisAdmin.bgsave();
-  },
-  async end({ redis, redisAdmin }) {
-    rmSync(join(redis.dir, 'dump.rdb'), { recursive: true, force: true });
-    return redisAdmin.config('SET', 'save', '', 'stop-writes-on-bgsave-error', 'no');
-  },
-});
+export const storeMisconf: Nemesis = {
+  // What it leaves of a snapshot keeps a server that was killed from starting again.
+  notWith: ['store-restart-empty', 'store-restart-aof', 'promotion'],
+  ...refusing({
+    name: 'store-misconf',
+    code: 'MISCONF',
+    async begin({ redis, redisAdmin }) {
+      // A snapshot cannot take the place of a folder that is not empty.
+      mkdirSync(join(redis.dir, 'dump.rdb', 'x'), { recursive: true });
+      await redisAdmin.config('SET', 'save', '3600 1000000', 'stop-writes-on-bgsave-error', 'yes');
+      return redisAdmin.bgsave();
+    },
+    async end({ redis, redisAdmin }) {
+      rmSync(join(redis.dir, 'dump.rdb'), { recursive: true, force: true });
+      return redisAdmin.config('SET', 'save', '', 'stop-writes-on-bgsave-error', 'no');
+    },
+  }),
+};
 
 /** It is told to have replicas, and has none. */
 export const storeNoReplicas = refusing({
