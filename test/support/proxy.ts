@@ -26,6 +26,10 @@ export interface Counters {
   downBytes: number;
   /** Bytes that did not arrive. */
   lostBytes: number;
+  /** Bytes that were kept until `pass()`, or are. */
+  heldBytes: number;
+  /** Pieces of bytes that were made late. */
+  delayed: number;
 }
 
 /** Which request: any, or one whose bytes contain this text. */
@@ -48,6 +52,8 @@ export class TcpProxy implements AsyncDisposable {
     upBytes: 0,
     downBytes: 0,
     lostBytes: 0,
+    heldBytes: 0,
+    delayed: 0,
   };
   readonly #server: Server;
   #target: { readonly host: string; readonly port: number };
@@ -215,6 +221,8 @@ export class TcpProxy implements AsyncDisposable {
       delayMs: (direction) => this.#delayMs[direction],
       arrived: (direction, bytes) => this.#arrived(pair, direction, bytes),
       lost: (bytes) => (this.counters.lostBytes += bytes),
+      held: (bytes) => (this.counters.heldBytes += bytes),
+      delayed: () => this.counters.delayed++,
       gone: () => this.#pairs.delete(pair),
     });
     this.#pairs.add(pair);
@@ -244,6 +252,8 @@ interface Faults {
   /** Called before the bytes go on; may cut the pair. */
   arrived(direction: Direction, bytes: Buffer): void;
   lost(bytes: number): void;
+  held(bytes: number): void;
+  delayed(): void;
   gone(): void;
 }
 
@@ -316,7 +326,10 @@ class Pair {
       return;
     }
     const queue = this.#queues[direction];
-    const dueAt = Math.max(queue.at(-1)?.dueAt ?? 0, performance.now() + this.#faults.delayMs(direction));
+    const delayMs = this.#faults.delayMs(direction);
+    if (this.#faults.mode(direction) === 'hold' && bytes !== null) this.#faults.held(bytes.length);
+    if (delayMs > 0 && bytes !== null) this.#faults.delayed();
+    const dueAt = Math.max(queue.at(-1)?.dueAt ?? 0, performance.now() + delayMs);
     queue.push({ bytes, dueAt });
     this.#move(direction);
   }

@@ -6,9 +6,10 @@ export const reset = onTheWay({
   way: 'store',
   forTtls: [0.05, 0.3],
   begin(proxy) {
-    const open = proxy.openConnections;
+    const before = proxy.counters.connections;
     proxy.cut('reset');
-    return { met: () => open + proxy.openConnections, end: () => proxy.cut('reset') };
+    // Who was cut off comes again.
+    return { met: () => proxy.counters.connections - before, end: () => proxy.cut('reset') };
   },
 });
 
@@ -44,12 +45,12 @@ export const delay = onTheWay({
   way: 'store',
   forTtls: [1, 2],
   begin(proxy, random) {
-    const { requests, replies } = proxy.counters;
+    const before = proxy.counters.delayed;
     const change = (): void => proxy.delay({ up: 50 + 250 * random(), down: 50 + 250 * random() });
     change();
     const timer = setInterval(change, 50);
     return {
-      met: () => proxy.counters.requests - requests + (proxy.counters.replies - replies),
+      met: () => proxy.counters.delayed - before,
       end() {
         clearInterval(timer);
         proxy.pass();

@@ -24,10 +24,10 @@ async function strike(stage: Stage, way: Way): Promise<Strike | null> {
   if (found === null) return null;
   const { seat, part: proxy, claimed } = found;
   const { life } = seat;
-  const before = proxy.counters.upBytes;
+  const before = proxy.counters.heldBytes;
   proxy.hold('up');
-  for (let waitedMs = 0; proxy.counters.upBytes === before && waitedMs < stage.ttlMs; waitedMs += 5) await sleep(5);
-  const late = proxy.counters.upBytes - before;
+  for (let waitedMs = 0; proxy.counters.heldBytes === before && waitedMs < stage.ttlMs; waitedMs += 5) await sleep(5);
+  const late = proxy.counters.heldBytes - before;
   if (late === 0 || seat.life !== life || !seat.isAlive) {
     proxy.pass();
     claimed[Symbol.dispose]();

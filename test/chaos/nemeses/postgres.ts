@@ -70,9 +70,11 @@ export const resetInTransaction: Nemesis = {
   async strike(stage) {
     const seat = await inSection(stage, stage.ttlMs * 0.3);
     if (seat === null) return null;
-    const cut = seat.fenceProxy.openConnections;
-    seat.fenceProxy.cut('reset');
-    return { targets: [seat.life], forMs: 0, heal: async () => cut };
+    const { fenceProxy } = seat;
+    const before = fenceProxy.counters.connections;
+    fenceProxy.cut('reset');
+    // Who was cut off comes again.
+    return { targets: [seat.life], forMs: 0, heal: () => untilMet(() => fenceProxy.counters.connections - before) };
   },
 };
 

@@ -69,16 +69,14 @@ export function dropped(name: string, way: Way, ...directions: Direction[]): Nem
 
 /** What comes is kept, and arrives in the end: a partition that heals, as TCP shows it. */
 export function held(name: string, way: Way, ...directions: Direction[]): Nemesis {
-  const bytes = ({ counters }: TcpProxy): number =>
-    (directions.includes('up') ? counters.upBytes : 0) + (directions.includes('down') ? counters.downBytes : 0);
   return onTheWay({
     name,
     way,
     forTtls: [1.2, 1],
     begin(proxy) {
-      const before = bytes(proxy);
+      const before = proxy.counters.heldBytes;
       proxy.hold(...directions);
-      return { met: () => bytes(proxy) - before, end: () => proxy.pass() };
+      return { met: () => proxy.counters.heldBytes - before, end: () => proxy.pass() };
     },
   });
 }

@@ -1,6 +1,6 @@
 import { connectRedis } from '../../support/redis-client.ts';
 import type { Nemesis } from '../nemesis.ts';
-import { figure, insist, tried } from './admin.ts';
+import { insist, tried } from './admin.ts';
 import { claim } from './claims.ts';
 
 /** The store forgets the scripts that it was told once. */
@@ -8,13 +8,16 @@ export const storeScriptFlush: Nemesis = {
   name: 'store-script-flush',
   async strike({ redisAdmin }) {
     const forgotten = await tried(async () => {
-      const known = await figure(redisAdmin, 'memory', 'number_of_cached_scripts');
-      await redisAdmin.script('FLUSH');
-      return known;
+      const [before, , after] = (await redisAdmin.multi().info('memory').script('FLUSH').info('memory').exec()) ?? [];
+      return scriptsIn(before?.[1]) - scriptsIn(after?.[1]);
     });
     return forgotten === undefined || forgotten === 0 ? null : { forMs: 0, heal: async () => forgotten };
   },
 };
+
+function scriptsIn(info: unknown): number {
+  return Number(/^number_of_cached_scripts:(\d+)/m.exec(String(info))?.[1] ?? 0);
+}
 
 /** The store ends all connections. */
 export const storeClientKill: Nemesis = {

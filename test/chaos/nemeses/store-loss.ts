@@ -1,6 +1,7 @@
 import type { Nemesis } from '../nemesis.ts';
 import { figure, insist, tried } from './admin.ts';
 import { claim } from './claims.ts';
+import { RESTARTS } from './store-refusals.ts';
 
 /** FLUSHALL: everything is gone, and nothing else shows it. */
 export const storeFlush: Nemesis = {
@@ -30,6 +31,7 @@ export const storeDelete: Nemesis = {
 /** A cache's policy and too little memory: the server throws away what it has. */
 export const storeEvict: Nemesis = {
   name: 'store-evict',
+  notWith: RESTARTS,
   kinds: ['data-loss'],
   async strike(stage) {
     const { redisAdmin } = stage;

@@ -7,6 +7,9 @@ import { errors, insist, tried } from './admin.ts';
 import { claim } from './claims.ts';
 import { untilMet } from './met.ts';
 
+/** A new life of the server knows nothing of what the last one was told, and counts its errors anew. */
+export const RESTARTS: readonly string[] = ['store-restart-empty', 'store-restart-aof', 'promotion'];
+
 interface Refusal {
   readonly name: string;
   /** As the error begins, and as the server counts it. */
@@ -19,6 +22,7 @@ interface Refusal {
 function refusing({ name, code, begin, end }: Refusal): Nemesis {
   return {
     name,
+    notWith: RESTARTS,
     async strike(stage) {
       const { redisAdmin } = stage;
       const claimed = claim(redisAdmin);
