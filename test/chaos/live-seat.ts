@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { builtOwner } from './built-owners.ts';
 import { startChild, type Child, type Message } from '../support/child.ts';
 import type { FakeTime } from '../support/faketime.ts';
 import type { TcpProxy } from '../support/proxy.ts';
@@ -20,12 +21,6 @@ export interface SeatOptions {
   readonly died: (life: string, outcome: 'killed' | 'ended') => void;
   readonly ticket: (seat: LiveSeat, ticket: unknown) => void;
 }
-
-const MODULES = {
-  core: new URL('./owners/core.ts', import.meta.url),
-  cron: new URL('./owners/cron.ts', import.meta.url),
-  bullmq: new URL('./owners/bullmq.ts', import.meta.url),
-};
 
 /** To start, and to end in good order, on a machine that has much else to do. */
 const PATIENCE_MS = 60_000;
@@ -113,7 +108,8 @@ export class LiveSeat implements Seat, AsyncDisposable {
         ? [redisProxy.redisUrl, `127.0.0.1:${fenceProxy.port}`]
         : [`redis://${island.host}:${island.ports.redis}`, `${island.host}:${island.ports.fence}`];
     const its = setup(life, { redisUrl: redis, postgresUrl: `postgres://postgres@${fence}/${database}` });
-    const child = startChild(MODULES[its.workload], {
+    const child = startChild(await builtOwner(its.workload), {
+      isBuilt: true,
       env: { ...clock?.env, CHAOS_OWNER: JSON.stringify(its) },
       ...(island !== undefined && { within: island.within }),
     });

@@ -19,6 +19,8 @@ export interface ChildOptions {
   readonly execArgv?: readonly string[];
   /** A command that becomes the child: `['unshare', '--mount']`. */
   readonly within?: readonly string[];
+  /** The file is JavaScript that needs nothing to be run. */
+  readonly isBuilt?: boolean;
   /** The binary of another Node. @default this one */
   readonly node?: string | undefined;
   readonly scope?: Scope;
@@ -49,9 +51,9 @@ export class Child implements AsyncDisposable {
 
   constructor(
     path: string,
-    { args = [], env = {}, execArgv = [], within = [], node = process.execPath, scope }: ChildOptions,
+    { args = [], env = {}, execArgv = [], within = [], isBuilt = false, node = process.execPath, scope }: ChildOptions,
   ) {
-    const [command = node, ...rest] = [...within, node, ...sourceArgs(), ...execArgv, path, ...args];
+    const [command = node, ...rest] = [...within, node, ...(isBuilt ? [] : sourceArgs()), ...execArgv, path, ...args];
     const child = spawnGuarded(command, rest, {
       env: { ...process.env, NODE_OPTIONS: undefined, ...env },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
