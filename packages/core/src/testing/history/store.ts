@@ -140,10 +140,20 @@ function ghostActs(view: View): readonly Breach[] {
         (line) =>
           (line.act === 'activate' || line.act === 'write') &&
           line.phase === 'invoke' &&
-          (given?.end === undefined || line.atMs < given.end.atMs),
+          (given?.end === undefined || line.atMs < given.end.atMs) &&
+          !isTrial(view, line),
       );
     const events = calls.flatMap(({ invoke, end }) => (end === undefined ? [invoke] : [invoke, end]));
     return acts.length === 0 ? [] : [{ why: `${leaseId} acted without a lease`, events: [...events, ...acts] }];
+  });
+}
+
+/** Whoever has sealed the fence above a token tries whether it is refused. */
+function isTrial(view: View, { act, process, resource, atMs, fencingToken = 0 }: HistoryLine): boolean {
+  if (act !== 'activate') return false;
+  return view.callsTo('seal').some(({ invoke, end }) => {
+    const isAbove = invoke.resource === resource && (invoke.fencingToken ?? 0) > fencingToken;
+    return isAbove && invoke.process === process && end?.phase === 'ok' && end.atMs <= atMs;
   });
 }
 

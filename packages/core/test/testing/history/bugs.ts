@@ -228,6 +228,13 @@ export const seededHistories: readonly SeededHistory[] = [
     shows: ['L1 acted without a lease', 'acquire.info'],
   },
   {
+    does: 'an operator who tries a token that nobody was given, above his seal',
+    foundBy: 'S11',
+    good: () => triedGhost(150, 100),
+    bad: () => triedGhost(150, 160),
+    shows: ['L1 acted without a lease'],
+  },
+  {
     does: 'a store without tombstones',
     foundBy: 'S11',
     good: () => ghostRun().granted(505, 'L1', 100),
@@ -399,6 +406,16 @@ function ghostRun(): Script {
   return new Script()
     .call(0, 'a', 'acquire', { leaseId: 'L1', ttlMs: TTL_MS }, { phase: 'info', endMs: 500 })
     .call(500, 'a', 'cancel', { leaseId: 'L1' });
+}
+
+/** A lease whose owner died before it was answered: its token is tried once the fence is sealed. */
+function triedGhost(sealed: number, token: number): Script {
+  return new Script()
+    .call(0, 'a', 'acquire', { leaseId: 'L1', ttlMs: TTL_MS }, { endMs: null })
+    .line(20, 'a', 'died', 'ok')
+    .call(2000, 'op', 'seal', { fencingToken: sealed })
+    .row(2005, 'seal', null, sealed)
+    .call(2050, 'op', 'activate', { leaseId: 'L1', fencingToken: token }, { phase: 'fail', outcome: 'STALE_TOKEN' });
 }
 
 function diagnosed(verdict: string): Script {
