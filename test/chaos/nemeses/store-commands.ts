@@ -63,7 +63,7 @@ export const storeBusy: Nemesis = {
     const clients =
       claimed === null
         ? undefined
-        : await tried(() => Promise.all([connect(stage.redis.url), connect(stage.redis.url)]));
+        : await tried(() => Promise.all([connect(stage.redis.url), connectRedis(stage.redis.url)]));
     if (claimed === null || clients === undefined) {
       claimed?.[Symbol.dispose]();
       return null;
