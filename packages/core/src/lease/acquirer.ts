@@ -40,35 +40,34 @@ export class Acquirer {
     this.#releaser = releaser;
   }
 
-  async obtain(resource: string, settings: AcquireSettings): Promise<Tenure | Refusal> {
+  /** What is wrong with the call is thrown; what comes later rejects. */
+  obtain(resource: string, settings: AcquireSettings): Promise<Tenure | Refusal> {
     const { closing, store } = this.#context;
     if (closing) throw new ManagerClosedError(resource);
     store.checkName('resource', resource);
     if (!settings.detached) this.#refuseReentrance(resource);
     throwIfAborted(resource, settings.signal);
-    return this.#prepare(resource, settings, () => this.#ask(resource, settings, undefined));
+    return this.#prepare(resource, settings, undefined);
   }
 
   /** A lease that somebody else has acquired, as the caller's own: `granted` is what the store made of the ticket. */
-  async takeOver(resource: string, settings: AcquireSettings, granted: Granted): Promise<Tenure | Refusal> {
-    return this.#prepare(resource, settings, async () => this.#begin(resource, granted, settings));
+  takeOver(resource: string, settings: AcquireSettings, granted: Granted): Promise<Tenure | Refusal> {
+    return this.#prepare(resource, settings, granted);
   }
 
-  async #prepare(
-    resource: string,
-    settings: AcquireSettings,
-    ask: () => Promise<Tenure | Refusal>,
-  ): Promise<Tenure | Refusal> {
+  /** `granted` is what need not be asked for. */
+  async #prepare(resource: string, settings: AcquireSettings, granted: Granted | undefined): Promise<Tenure | Refusal> {
     const { announcer, clock } = this.#context;
     const startedMs = clock.monotonicMs();
     try {
-      let tenure = await ask();
+      const answer = granted ?? (await new Acquisition(this.#context, resource, settings, undefined).run());
+      let tenure = this.#begin(resource, answer, settings);
       if (!isRefusal(tenure) && settings.fences.length > 0) tenure = await this.#activate(tenure, settings);
       if (isRefusal(tenure)) announcer.refusal(resource, settings.tick?.job, tenure);
-      else announcer.acquired(tenure, clock.monotonicMs() - startedMs);
+      else announcer.acquired(tenure, startedMs);
       return tenure;
     } catch (error) {
-      announcer.acquireFailed(resource, failureOf(error, resource), clock.monotonicMs() - startedMs);
+      announcer.acquireFailed(resource, failureOf(error, resource), startedMs);
       throw error;
     }
   }
@@ -85,13 +84,9 @@ export class Acquirer {
     }
   }
 
-  async #ask(resource: string, settings: AcquireSettings, replaced: Tenure | undefined): Promise<Tenure | Refusal> {
-    const answer = await new Acquisition(this.#context, resource, settings, replaced).run();
-    return 'stamp' in answer ? this.#begin(resource, answer, settings) : answer;
-  }
-
   /** What was granted becomes a tenure, and the keeper's. */
-  #begin(resource: string, granted: Granted, settings: AcquireSettings): Tenure {
+  #begin(resource: string, granted: Granted | Refusal, settings: AcquireSettings): Tenure | Refusal {
+    if (!('stamp' in granted)) return granted;
     const { leaseId, stamp } = granted;
     // Frozen, because fences compare by it and it is handed to everyone.
     const grant = Object.freeze({
@@ -173,7 +168,8 @@ export class Acquirer {
     this.#context.engine.keeper.drop(old);
     let next: Tenure | Refusal;
     try {
-      next = await this.#ask(old.resource, withClaimOf(old, settings), old);
+      const again = withClaimOf(old, settings);
+      next = this.#begin(old.resource, await new Acquisition(this.#context, old.resource, again, old).run(), again);
     } catch (error) {
       await this.#releaser.release(old, 'not-started');
       throw error;

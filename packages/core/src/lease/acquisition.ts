@@ -60,7 +60,7 @@ export class Acquisition {
   readonly #settings: AcquireSettings;
   readonly #replaced: Tenure | undefined;
   readonly #waitRefreshMs: number;
-  readonly #deadlineMs: number;
+  #deadlineMs = 0;
   #leaseId = newLeaseId();
   /** The store has a place or a grant for this leaseId. */
   #known = false;
@@ -82,10 +82,17 @@ export class Acquisition {
     this.#settings = settings;
     this.#replaced = replaced;
     this.#waitRefreshMs = Math.round(clamp(settings.timing.ttlMs / 3, 250, 10_000));
-    this.#deadlineMs = context.clock.monotonicMs() + settings.waitMs;
+    if (settings.waitMs > 0) this.#deadlineMs = context.clock.monotonicMs() + settings.waitMs;
   }
 
-  async run(): Promise<Granted | Refusal> {
+  run(): Promise<Granted | Refusal> {
+    const { settings, store } = this.#context;
+    const { waitMs, signal, park } = this.#settings;
+    const mustConnect = settings.quarantine && store.server === undefined;
+    return mustConnect || waitMs > 0 || park || signal !== undefined ? this.#runPrepared() : this.#askUntilAnswered();
+  }
+
+  async #runPrepared(): Promise<Granted | Refusal> {
     const { settings, store, clock, engine } = this.#context;
     const { waitMs, signal, timing, park } = this.#settings;
     if (settings.quarantine && store.server === undefined) await store.connect();

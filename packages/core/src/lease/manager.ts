@@ -18,7 +18,6 @@ import {
   type RevokeOptions,
 } from '../options.ts';
 import { ownerIdentity, type OwnerIdentity, type OwnerVitals } from '../owner.ts';
-import type { Outcome } from '../store/store.ts';
 import { show } from '../show.ts';
 import { Acquirer, isRefusal } from './acquirer.ts';
 import { Announcer } from './announcer.ts';
@@ -36,7 +35,7 @@ import { OwnerRecord } from './owner-record.ts';
 import { PauseWarner } from './pause-warner.ts';
 import { refusalError, type Refusal } from './refusal.ts';
 import { Releaser } from './releaser.ts';
-import type { ReleaseResult, Tenure } from './tenure.ts';
+import type { Tenure } from './tenure.ts';
 import { parseTicket, type Ticket } from './ticket.ts';
 import { adviseTiming, type TimingAdvice } from './timing-advice.ts';
 
@@ -109,11 +108,11 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     this.#parked = (resource) => this.announce(logger, 'free', { resource });
     engine.parked.add(this.#parked);
     this.#handOver = new HandOver(this.#context);
-    this.#releaser = new Releaser(this.#context);
+    this.#releaser = new Releaser(this.#context, () => this.#closer.checkIdle());
     this.#acquirer = new Acquirer(this.#context, this.#releaser);
     this.#keeping = {
       owner: this.#owner,
-      release: (tenure) => this.#release(tenure, 'done'),
+      release: (tenure) => this.#releaser.release(tenure, 'done'),
       handOver: async (tenure) => {
         const ticket = await this.#handOver.give(tenure);
         this.#closer.checkIdle();
@@ -190,11 +189,15 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     store.checkName('ticket.resource', resource);
     const given = parseAcquireOptions({ ttl: checked.ttlMs, ...options }, settings);
     const adoption: AcquireSettings = { ...given, job, retentionMs, detached: true };
-    const tenure = await this.#closer.acquiring(async () =>
-      this.#acquirer.takeOver(resource, adoption, await this.#handOver.take(checked, adoption)),
-    );
-    if (isRefusal(tenure)) throw refusalError(resource, tenure, false);
-    return new Lease(tenure, this.#keeping);
+    this.#closer.acquiring();
+    try {
+      const granted = await this.#handOver.take(checked, adoption);
+      const tenure = await this.#acquirer.takeOver(resource, adoption, granted);
+      if (isRefusal(tenure)) throw refusalError(resource, tenure, false);
+      return new Lease(tenure, this.#keeping);
+    } finally {
+      this.#closer.acquired();
+    }
   }
 
   /**
@@ -338,8 +341,13 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     if (resource !== undefined) this.#context.store.checkName('resource', resource);
   }
 
-  #obtain(resource: string, settings: AcquireSettings): Promise<Tenure | Refusal> {
-    return this.#closer.acquiring(() => this.#acquirer.obtain(resource, settings));
+  async #obtain(resource: string, settings: AcquireSettings): Promise<Tenure | Refusal> {
+    this.#closer.acquiring();
+    try {
+      return await this.#acquirer.obtain(resource, settings);
+    } finally {
+      this.#closer.acquired();
+    }
   }
 
   async #runBody<T>(tenure: Tenure, settings: AcquireSettings, body: RunBody<T>): Promise<T> {
@@ -371,7 +379,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     tenure.inBody = false;
     stopListening?.();
 
-    await this.#release(tenure, outcomeOf(held, failed, failure, tenure));
+    await this.#releaser.release(tenure, outcomeOf(held, failed, failure, tenure));
     if (!held && !tenure.handedOver) {
       const loss = tenure.lossError();
       if (failed && failure === loss) throw loss;
@@ -385,11 +393,5 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     }
     if (failed) throw failure;
     return value as T;
-  }
-
-  async #release(tenure: Tenure, outcome: Outcome): Promise<ReleaseResult> {
-    const result = await this.#releaser.release(tenure, outcome);
-    this.#closer.checkIdle();
-    return result;
   }
 }

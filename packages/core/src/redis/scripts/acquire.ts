@@ -1,7 +1,7 @@
 import type { AcquireReply, AcquireRequest } from '../../store/store.ts';
 import { callOnResource, decodeName } from '../keys.ts';
 import { MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
-import { EFFECTS, FRESH_ONLY, IN_RANGE, keptEvents, note, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
+import { EFFECTS, FRESH_ONLY, IN_RANGE, keptEvents, note, NOW_TEXT, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
 import { fieldsOf, foreign, grantOf, numberAt, type Fields } from './reply.ts';
 
 /**
@@ -133,7 +133,7 @@ if not replacing and (held or others or not present and ARGV[10] ~= '0') then
   end
 end
 
-local at = f('%.0f', now)
+local at = ${NOW_TEXT}
 local number = highest < now and at or f('%.0f', highest + 1)
 if owner ~= '' then
   redis.call('HSET', rec, 'prev_owner', owner, 'prev_token', r[3], 'prev_end', f('%.0f', held and now or expires),
