@@ -78,16 +78,17 @@ if not replacing and (held or others or not present and ARGV[10] ~= '0') then
   -- Somebody has it, or waits, or may have had it before the server lost its data.
   ${QUEUE}
   local function lasting(key, ms)
-    redis.call('PEXPIRE', key, ms, 'NX')
-    redis.call('PEXPIRE', key, ms, 'GT')
+    -- Not greater: it lasts longer, or for ever because it is new.
+    if redis.call('PEXPIRE', key, ms, 'GT') == 0 then redis.call('PEXPIRE', key, ms, 'NX') end
   end
   local function stand(reason, remaining, holder_token, holder)
     local position, lasts = -1, 3 * ARGV[9]
     local life = f('%.0f', now + lasts * 1000) .. ' ' .. f('%.0f', lasts)
     if ARGV[5] == 'wait' then
-      if not redis.call('ZSCORE', KEYS[2], id) then
-        local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2]
-        redis.call('ZADD', KEYS[2], f('%.0f', math.max(now, (last or 0) + 1)), id)
+      local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')
+      if last[1] ~= id then
+        -- Whoever is there already keeps the place.
+        redis.call('ZADD', KEYS[2], 'NX', f('%.0f', math.max(now, (last[2] or 0) + 1)), id)
       end
       redis.call('HSET', KEYS[3], id, life .. ' ' .. ARGV[6])
       lasting(KEYS[2], f('%.0f', 2 * lasts))
@@ -122,8 +123,7 @@ if not replacing and (held or others or not present and ARGV[10] ~= '0') then
       end
       -- A missed turn opens the resource to whoever asks, so that turns never cascade.
       if turn_until <= now then
-        redis.call('ZREM', KEYS[2], first)
-        redis.call('HDEL', KEYS[3], first)
+        leave(first)
         first = nil
       end
     else
