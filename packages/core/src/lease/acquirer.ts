@@ -16,7 +16,9 @@ import { failureOf } from './failure.ts';
 import { currentScope } from './current.ts';
 import type { Refusal } from './refusal.ts';
 import type { Releaser } from './releaser.ts';
-import { Tenure } from './tenure.ts';
+import type { Lingerer } from './lingerer.ts';
+import { Tenure, type TenureStart } from './tenure.ts';
+import { trustedMs } from './term.ts';
 import { TIMED_OUT, within } from './within.ts';
 
 export function isRefusal(value: Tenure | Refusal): value is Refusal {
@@ -34,10 +36,12 @@ function withClaimOf({ job, tick }: Tenure, settings: AcquireSettings): AcquireS
 export class Acquirer {
   readonly #context: Context;
   readonly #releaser: Releaser;
+  readonly #lingerer: Lingerer;
 
-  constructor(context: Context, releaser: Releaser) {
+  constructor(context: Context, releaser: Releaser, lingerer: Lingerer) {
     this.#context = context;
     this.#releaser = releaser;
+    this.#lingerer = lingerer;
   }
 
   /** What is wrong with the call is thrown; what comes later rejects. */
@@ -60,8 +64,13 @@ export class Acquirer {
     const { announcer, clock } = this.#context;
     const startedMs = clock.monotonicMs();
     try {
-      const answer = granted ?? (await new Acquisition(this.#context, resource, settings, undefined).run());
-      let tenure = this.#begin(resource, answer, settings);
+      let tenure: Tenure | Refusal | undefined =
+        granted === undefined ? this.#goOn(resource, settings, startedMs) : undefined;
+      tenure ??= this.#begin(
+        resource,
+        granted ?? (await new Acquisition(this.#context, resource, settings, undefined).run()),
+        settings,
+      );
       if (!isRefusal(tenure) && settings.fences.length > 0) tenure = await this.#activate(tenure, settings);
       if (isRefusal(tenure)) announcer.refusal(resource, settings.tick?.job, tenure);
       else announcer.acquired(tenure, startedMs);
@@ -87,33 +96,46 @@ export class Acquirer {
   /** What was granted becomes a tenure, and the keeper's. */
   #begin(resource: string, granted: Granted | Refusal, settings: AcquireSettings): Tenure | Refusal {
     if (!('stamp' in granted)) return granted;
-    const { leaseId, stamp } = granted;
-    // Frozen, because fences compare by it and it is handed to everyone.
-    const grant = Object.freeze({
-      resource: qualify(this.#context.store.namespace, resource),
-      fencingToken: granted.fencingToken,
-      leaseId,
+    const { leaseId, fencingToken, stamp, remainingMs, dirty, tick, ownerJson, spareTokens } = granted;
+    const { timing } = settings;
+    return this.#hold(resource, settings, {
+      grant: { resource: qualify(this.#context.store.namespace, resource), fencingToken, leaseId },
+      startedMs: stamp.monotonicMs,
+      stamp,
+      windowMs: trustedMs(Math.min(timing.ttlMs, remainingMs), timing),
+      ...{ dirty, tick, ownerJson },
+      spare: spareTokens === undefined ? undefined : { tokens: spareTokens, untilMs: Infinity },
     });
-    const tenure = new Tenure(
-      {
-        resource,
-        grant,
-        timing: settings.timing,
-        stamp,
-        remainingMs: granted.remainingMs,
-        dirty: granted.dirty,
-        maxHoldMs: settings.maxHoldMs,
-        job: settings.tick?.job ?? settings.job,
-        tick: granted.tick,
-        retentionMs: settings.retentionMs,
-        ownerRecord: this.#context.ownerRecord,
-        ownerJson: granted.ownerJson,
-      },
-      this.#context.engine.ownerClock,
-      this.#context.announcer,
-    );
-    this.#context.tenures.add(tenure);
-    this.#context.engine.keeper.keep(tenure);
+  }
+
+  /** A lease that lingers here goes on in new hands, with the next of its tokens; undefined if there is none. */
+  #goOn(resource: string, settings: AcquireSettings, startedMs: number): Tenure | undefined {
+    const last = this.#lingerer.take(resource, settings);
+    if (last?.spare === undefined) return undefined;
+    const { grant, ownerJson, spare } = last;
+    spare.tokens--;
+    return this.#hold(resource, settings, {
+      grant: { ...grant, fencingToken: grant.fencingToken + 1 },
+      startedMs,
+      ...last.confirmation(),
+      ...{ dirty: false, tick: null, ownerJson, spare },
+    });
+  }
+
+  #hold(
+    resource: string,
+    settings: AcquireSettings,
+    start: Omit<TenureStart, 'resource' | 'timing' | 'maxHoldMs' | 'job' | 'retentionMs' | 'ownerRecord'>,
+  ): Tenure {
+    const { tenures, engine, announcer, ownerRecord } = this.#context;
+    const { timing, maxHoldMs, tick, retentionMs } = settings;
+    const job = tick?.job ?? settings.job;
+    // Fences compare by it, and it is handed to everyone.
+    Object.freeze(start.grant);
+    const whole = { ...start, resource, timing, maxHoldMs, job, retentionMs, ownerRecord };
+    const tenure = new Tenure(whole, engine.ownerClock, announcer);
+    tenures.add(tenure);
+    engine.keeper.keep(tenure);
     return tenure;
   }
 

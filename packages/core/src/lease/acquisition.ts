@@ -14,6 +14,7 @@ import { failureOf, mayHaveRun } from './failure.ts';
 import { newLeaseId } from './lease-id.ts';
 import type { Refusal } from './refusal.ts';
 import { Sleeper } from './sleeper.ts';
+import { SPARE_TOKENS } from './spare.ts';
 import type { Tenure } from './tenure.ts';
 import { clamp, elapsedMs, trustedMs, type Stamp } from './term.ts';
 import { timed } from './timed.ts';
@@ -39,6 +40,8 @@ export interface Granted {
   readonly tick: ClaimedTick | null;
   /** What was written of the owner. */
   readonly ownerJson: string;
+  /** How many tokens above this one are the owner's as well. */
+  readonly spareTokens?: number | undefined;
 }
 
 type Answer = AcquireReply | { readonly kind: 'failed'; readonly error: LeaseholdError };
@@ -266,6 +269,7 @@ export class Acquisition {
       quarantineMs: this.#quarantineMs(),
       tick,
       retentionMs,
+      spareTokens: settings.lingerMs > 0 && tick === undefined ? SPARE_TOKENS : undefined,
     };
   }
 
@@ -282,7 +286,7 @@ export class Acquisition {
     const { timing } = this.#settings;
     const { ownerClock } = this.#context.engine;
     const stamp = this.#stamp ?? ownerClock.stamp();
-    const { fencingToken, remainingMs, tick } = reply;
+    const { fencingToken, remainingMs, tick, spareTokens } = reply;
     if (trustedMs(Math.min(timing.ttlMs, remainingMs), timing) <= elapsedMs(ownerClock.since(stamp))) return undefined;
     return {
       leaseId: this.#leaseId,
@@ -293,6 +297,7 @@ export class Acquisition {
       tick,
       // Which of several requests the store has carried out is not known: the first extension says it again.
       ownerJson: this.#dirty ? '' : this.#ownerJson,
+      spareTokens,
     };
   }
 

@@ -30,6 +30,7 @@ import { groundOf, type Ground } from './ground.ts';
 import { HandOver } from './hand-over.ts';
 import { describeEvent, describeRecord, type HistoryEntry, type LeaseInfo, type TickInfo } from './info.ts';
 import { Lease, type LeaseKeeping } from './lease.ts';
+import { Lingerer } from './lingerer.ts';
 import { cancelReasonOf, outcomeOf } from './outcome.ts';
 import { OwnerRecord } from './owner-record.ts';
 import { PauseWarner } from './pause-warner.ts';
@@ -67,6 +68,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
   readonly #context: Context;
   readonly #acquirer: Acquirer;
   readonly #releaser: Releaser;
+  readonly #lingerer: Lingerer;
   readonly #handOver: HandOver;
   readonly #closer: Closer;
   readonly #parked: (resource: string) => void;
@@ -108,8 +110,9 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     this.#parked = (resource) => this.announce(logger, 'free', { resource });
     engine.parked.add(this.#parked);
     this.#handOver = new HandOver(this.#context);
-    this.#releaser = new Releaser(this.#context, () => this.#closer.checkIdle());
-    this.#acquirer = new Acquirer(this.#context, this.#releaser);
+    this.#lingerer = new Lingerer(this.#context, (tenure) => this.#releaser.giveBack(tenure));
+    this.#releaser = new Releaser(this.#context, this.#lingerer, () => this.#closer.checkIdle());
+    this.#acquirer = new Acquirer(this.#context, this.#releaser, this.#lingerer);
     this.#keeping = {
       owner: this.#owner,
       release: (tenure) => this.#releaser.release(tenure, 'done'),
@@ -191,8 +194,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     const adoption: AcquireSettings = { ...given, job, retentionMs, detached: true };
     this.#closer.acquiring();
     try {
-      const granted = await this.#handOver.take(checked, adoption);
-      const tenure = await this.#acquirer.takeOver(resource, adoption, granted);
+      const tenure = await this.#acquirer.takeOver(resource, adoption, await this.#handOver.take(checked, adoption));
       if (isRefusal(tenure)) throw refusalError(resource, tenure, false);
       return new Lease(tenure, this.#keeping);
     } finally {
@@ -305,6 +307,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
       const { graceMs, abandonAfterMs } = parseCloseOptions(options);
       this.#context.closing = true;
       for (const end of this.#context.waiting) end();
+      this.#lingerer.close();
       this.#closed = this.#closer.close(graceMs, abandonAfterMs).then((unsettled) => ({ unsettled }));
     }
     return this.#closed;

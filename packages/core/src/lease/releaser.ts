@@ -1,6 +1,7 @@
 import type { Outcome, ReleaseReply } from '../store/store.ts';
 import type { Context } from './context.ts';
 import { failureOf } from './failure.ts';
+import type { Lingerer } from './lingerer.ts';
 import type { ReleaseResult, Tenure } from './tenure.ts';
 import { timed } from './timed.ts';
 import { withdraw } from './withdraw.ts';
@@ -14,11 +15,13 @@ function isReleased(reply: ReleaseReply | undefined): boolean {
 /** Ends tenures at the store. */
 export class Releaser {
   readonly #context: Context;
+  readonly #lingerer: Lingerer;
   readonly #ended: () => void;
 
   /** `ended` is called after each. */
-  constructor(context: Context, ended: () => void) {
+  constructor(context: Context, lingerer: Lingerer, ended: () => void) {
     this.#context = context;
+    this.#lingerer = lingerer;
     this.#ended = ended;
   }
 
@@ -27,10 +30,20 @@ export class Releaser {
     return (tenure.releasing ??= this.#end(tenure, outcome));
   }
 
+  /** Of a lease that has lingered: its end was announced when its last holder released it. */
+  giveBack(tenure: Tenure): void {
+    void this.#context.engine.settler.add(() => this.#send(tenure, 'done'), tenure.timing.ttlMs);
+  }
+
   async #end(tenure: Tenure, outcome: Outcome): Promise<ReleaseResult> {
+    const isKept = this.#lingerer.keep(tenure, outcome);
     const held = tenure.beginRelease();
     this.#context.engine.keeper.drop(tenure);
     try {
+      if (isKept) {
+        this.#context.announcer.released(tenure);
+        return 'kept';
+      }
       if (!held) return this.#releaseLost(tenure, outcome);
       let reply: ReleaseReply | undefined;
       try {

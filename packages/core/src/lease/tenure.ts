@@ -11,15 +11,17 @@ import type { OwnerRecord } from './owner-record.ts';
 import type { Fence, Grant } from '../fence/fence.ts';
 import type { ClaimedTick } from '../store/tick-request.ts';
 import type { Slotted } from '../wheel.ts';
+import type { Spare } from './spare.ts';
 import { elapsedMs, reasonOfClosure, trustedMs, type OwnerClock, type Stamp, type Timing } from './term.ts';
 
 /**
  * - `released`: others can acquire now.
+ * - `kept`: it lingers in this process (`linger`); others get it as soon as they ask.
  * - `unconfirmed`: the store was silent; it is tried again in the background, and others can acquire at the latest when
  *   the ttl has passed.
  * - `lost`: it was no longer held.
  */
-export type ReleaseResult = 'released' | 'unconfirmed' | 'lost';
+export type ReleaseResult = 'released' | 'kept' | 'unconfirmed' | 'lost';
 
 /** What a tenure and its keeper tell the manager about. Must not throw. */
 export interface TenureObserver {
@@ -36,8 +38,11 @@ export interface TenureStart {
   readonly resource: string;
   readonly grant: Grant;
   readonly timing: Timing;
+  /** When it began, by the monotonic clock. */
+  readonly startedMs: number;
+  /** When its last confirmation was asked for, and how long that may be trusted. */
   readonly stamp: Stamp;
-  readonly remainingMs: number;
+  readonly windowMs: number;
   readonly maxHoldMs: number;
   readonly dirty: boolean;
   readonly job: string | undefined;
@@ -46,6 +51,7 @@ export interface TenureStart {
   readonly ownerRecord: OwnerRecord;
   /** What of it the store was given with the acquisition. */
   readonly ownerJson: string;
+  readonly spare: Spare | undefined;
 }
 
 /**
@@ -71,6 +77,8 @@ export class Tenure implements Slotted {
   readonly ownerRecord: OwnerRecord;
   /** What the store has of it, as far as is known. */
   ownerJson: string;
+  /** What is left for those who hold it next in this process, if it may linger. */
+  readonly spare: Spare | undefined;
   readonly startedMs: number;
   readonly endsMs: number;
   /** An extend is under way. */
@@ -110,10 +118,11 @@ export class Tenure implements Slotted {
     this.dirty = start.dirty;
     this.ownerRecord = start.ownerRecord;
     this.ownerJson = start.ownerJson;
-    this.startedMs = start.stamp.monotonicMs;
-    this.endsMs = start.stamp.monotonicMs + start.maxHoldMs;
+    this.spare = start.spare;
+    this.startedMs = start.startedMs;
+    this.endsMs = start.startedMs + start.maxHoldMs;
     this.#stamp = start.stamp;
-    this.#windowMs = trustedMs(Math.min(start.timing.ttlMs, start.remainingMs), start.timing);
+    this.#windowMs = start.windowMs;
     this.#clock = clock;
     this.observer = observer;
   }
@@ -147,6 +156,22 @@ export class Tenure implements Slotted {
     // A window too short for two calls is extended at once.
     if (this.#windowMs < 2 * timing.callTimeoutMs) return this.#stamp.monotonicMs;
     return this.#stamp.monotonicMs + timing.refreshMs * Math.min(1, this.#windowMs / fullWindow);
+  }
+
+  /** Held, and neither asked to end nor waiting for any answer. */
+  isUndoubted(): boolean {
+    const isQuiet = !this.extending && !this.unanswered && !this.final && !this.dirty && this.floor === 0;
+    return isQuiet && this.#phase === 'held' && this.isHeld();
+  }
+
+  /** What the next holder of the same lease begins with: it is as trusted as it was here, and no more. */
+  confirmation(): Pick<TenureStart, 'stamp' | 'windowMs'> {
+    return { stamp: this.#stamp, windowMs: this.#windowMs };
+  }
+
+  /** Milliseconds for which its last confirmation may be trusted by the clocks now, whoever holds it. */
+  trustedMs(): number {
+    return this.#windowMs - elapsedMs(this.#clock.since(this.#stamp));
   }
 
   /** Milliseconds of trust left by the clocks now, 0 if not held. Marks the lease lost when the window has closed. */

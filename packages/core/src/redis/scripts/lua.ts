@@ -165,7 +165,8 @@ export const RETAIN: string = `redis.call('PEXPIRE', rec, ${RETENTION_MS})`;
  *
  * A waiter is stored as `<alive until, µs> <lasts, ms> <channel>`, a parked process by its channel as
  * `<alive until, µs> <lasts, ms>`. A message to a channel is `<kind> <ms> <leaseId, or -> <record key>`: `go` (the turn of
- * this waiter), `look` (this waiter may look again in so many ms), `free` (parked: nobody waits), `revoked` (the owner).
+ * this waiter), `look` (this waiter may look again in so many ms), `free` (parked: nobody waits), `revoked` and `wanted`
+ * (the owner).
  *
  * `head()` drops up to 100 waiters that are no longer alive and returns the leaseId and channel of the first one, or nil;
  * `leave(…)` takes one out.
