@@ -17,7 +17,7 @@ import { currentScope } from './current.ts';
 import type { Refusal } from './refusal.ts';
 import type { Releaser } from './releaser.ts';
 import type { Lingerer } from './lingerer.ts';
-import { Tenure, type TenureStart } from './tenure.ts';
+import { Tenure, type TenureOwner, type TenureStart } from './tenure.ts';
 import { trustedMs } from './term.ts';
 import { TIMED_OUT, within } from './within.ts';
 
@@ -37,11 +37,14 @@ export class Acquirer {
   readonly #context: Context;
   readonly #releaser: Releaser;
   readonly #lingerer: Lingerer;
+  readonly #owner: TenureOwner;
 
   constructor(context: Context, releaser: Releaser, lingerer: Lingerer) {
     this.#context = context;
     this.#releaser = releaser;
     this.#lingerer = lingerer;
+    const { engine, announcer, ownerRecord } = context;
+    this.#owner = { clock: engine.ownerClock, observer: announcer, record: ownerRecord };
   }
 
   /** What is wrong with the call is thrown; what comes later rejects. */
@@ -125,15 +128,14 @@ export class Acquirer {
   #hold(
     resource: string,
     settings: AcquireSettings,
-    start: Omit<TenureStart, 'resource' | 'timing' | 'maxHoldMs' | 'job' | 'retentionMs' | 'ownerRecord'>,
+    start: Omit<TenureStart, 'resource' | 'timing' | 'maxHoldMs' | 'job' | 'retentionMs'>,
   ): Tenure {
-    const { tenures, engine, announcer, ownerRecord } = this.#context;
+    const { tenures, engine } = this.#context;
     const { timing, maxHoldMs, tick, retentionMs } = settings;
     const job = tick?.job ?? settings.job;
     // Fences compare by it, and it is handed to everyone.
     Object.freeze(start.grant);
-    const whole = { ...start, resource, timing, maxHoldMs, job, retentionMs, ownerRecord };
-    const tenure = new Tenure(whole, engine.ownerClock, announcer);
+    const tenure = new Tenure({ ...start, resource, timing, maxHoldMs, job, retentionMs }, this.#owner);
     tenures.add(tenure);
     engine.keeper.keep(tenure);
     return tenure;
