@@ -186,7 +186,7 @@ describe('a lease that lingers', () => {
 describe('a lease does not linger', () => {
   test.each([
     ['without the option', {}, {}],
-    ['with a tick', { linger: 500 }, { tick: { job: 'nightly', minHold: '1s' } }],
+    ['with a tick', { linger: 500 }, { tick: { job: 'nightly', minHold: 1000 } }],
   ])('%s', async (_, options, acquireOptions) => {
     const { manager, memory } = bench(options);
     await manager.run('r', acquireOptions, () => undefined);
