@@ -16,7 +16,9 @@ import { failureOf } from './failure.ts';
 import { currentScope } from './current.ts';
 import type { Refusal } from './refusal.ts';
 import type { Releaser } from './releaser.ts';
-import { Tenure } from './tenure.ts';
+import type { Lingerer } from './lingerer.ts';
+import { Tenure, type TenureOwner, type TenureStart } from './tenure.ts';
+import { trustedMs } from './term.ts';
 import { TIMED_OUT, within } from './within.ts';
 
 export function isRefusal(value: Tenure | Refusal): value is Refusal {
@@ -34,41 +36,50 @@ function withClaimOf({ job, tick }: Tenure, settings: AcquireSettings): AcquireS
 export class Acquirer {
   readonly #context: Context;
   readonly #releaser: Releaser;
+  readonly #lingerer: Lingerer;
+  readonly #owner: TenureOwner;
 
-  constructor(context: Context, releaser: Releaser) {
+  constructor(context: Context, releaser: Releaser, lingerer: Lingerer) {
     this.#context = context;
     this.#releaser = releaser;
+    this.#lingerer = lingerer;
+    const { engine, announcer, ownerRecord } = context;
+    this.#owner = { clock: engine.ownerClock, observer: announcer, record: ownerRecord };
   }
 
-  async obtain(resource: string, settings: AcquireSettings): Promise<Tenure | Refusal> {
+  /** What is wrong with the call is thrown; what comes later rejects. */
+  obtain(resource: string, settings: AcquireSettings): Promise<Tenure | Refusal> {
     const { closing, store } = this.#context;
     if (closing) throw new ManagerClosedError(resource);
     store.checkName('resource', resource);
     if (!settings.detached) this.#refuseReentrance(resource);
     throwIfAborted(resource, settings.signal);
-    return this.#prepare(resource, settings, () => this.#ask(resource, settings, undefined));
+    return this.#prepare(resource, settings, undefined);
   }
 
   /** A lease that somebody else has acquired, as the caller's own: `granted` is what the store made of the ticket. */
-  async takeOver(resource: string, settings: AcquireSettings, granted: Granted): Promise<Tenure | Refusal> {
-    return this.#prepare(resource, settings, async () => this.#begin(resource, granted, settings));
+  takeOver(resource: string, settings: AcquireSettings, granted: Granted): Promise<Tenure | Refusal> {
+    return this.#prepare(resource, settings, granted);
   }
 
-  async #prepare(
-    resource: string,
-    settings: AcquireSettings,
-    ask: () => Promise<Tenure | Refusal>,
-  ): Promise<Tenure | Refusal> {
+  /** `granted` is what need not be asked for. */
+  async #prepare(resource: string, settings: AcquireSettings, granted: Granted | undefined): Promise<Tenure | Refusal> {
     const { announcer, clock } = this.#context;
     const startedMs = clock.monotonicMs();
     try {
-      let tenure = await ask();
+      let tenure: Tenure | Refusal | undefined =
+        granted === undefined ? this.#goOn(resource, settings, startedMs) : undefined;
+      tenure ??= this.#begin(
+        resource,
+        granted ?? (await new Acquisition(this.#context, resource, settings, undefined).run()),
+        settings,
+      );
       if (!isRefusal(tenure) && settings.fences.length > 0) tenure = await this.#activate(tenure, settings);
       if (isRefusal(tenure)) announcer.refusal(resource, settings.tick?.job, tenure);
-      else announcer.acquired(tenure, clock.monotonicMs() - startedMs);
+      else announcer.acquired(tenure, startedMs);
       return tenure;
     } catch (error) {
-      announcer.acquireFailed(resource, failureOf(error, resource), clock.monotonicMs() - startedMs);
+      announcer.acquireFailed(resource, failureOf(error, resource), startedMs);
       throw error;
     }
   }
@@ -85,40 +96,48 @@ export class Acquirer {
     }
   }
 
-  async #ask(resource: string, settings: AcquireSettings, replaced: Tenure | undefined): Promise<Tenure | Refusal> {
-    const answer = await new Acquisition(this.#context, resource, settings, replaced).run();
-    return 'stamp' in answer ? this.#begin(resource, answer, settings) : answer;
+  /** What was granted becomes a tenure, and the keeper's. */
+  #begin(resource: string, granted: Granted | Refusal, settings: AcquireSettings): Tenure | Refusal {
+    if (!('stamp' in granted)) return granted;
+    const { leaseId, fencingToken, stamp, remainingMs, dirty, tick, ownerJson, spareTokens } = granted;
+    const { timing } = settings;
+    return this.#hold(resource, settings, {
+      grant: { resource: qualify(this.#context.store.namespace, resource), fencingToken, leaseId },
+      startedMs: stamp.monotonicMs,
+      stamp,
+      windowMs: trustedMs(Math.min(timing.ttlMs, remainingMs), timing),
+      ...{ dirty, tick, ownerJson },
+      spare: spareTokens === undefined ? undefined : { tokens: spareTokens, untilMs: Infinity },
+    });
   }
 
-  /** What was granted becomes a tenure, and the keeper's. */
-  #begin(resource: string, granted: Granted, settings: AcquireSettings): Tenure {
-    const { leaseId, stamp } = granted;
-    // Frozen, because fences compare by it and it is handed to everyone.
-    const grant = Object.freeze({
-      resource: qualify(this.#context.store.namespace, resource),
-      fencingToken: granted.fencingToken,
-      leaseId,
+  /** A lease that lingers here goes on in new hands, with the next of its tokens; undefined if there is none. */
+  #goOn(resource: string, settings: AcquireSettings, startedMs: number): Tenure | undefined {
+    const last = this.#lingerer.take(resource, settings);
+    if (last?.spare === undefined) return undefined;
+    const { grant, ownerJson, spare } = last;
+    spare.tokens--;
+    return this.#hold(resource, settings, {
+      grant: { ...grant, fencingToken: grant.fencingToken + 1 },
+      startedMs,
+      ...last.confirmation(),
+      ...{ dirty: false, tick: null, ownerJson, spare },
     });
-    const tenure = new Tenure(
-      {
-        resource,
-        grant,
-        timing: settings.timing,
-        stamp,
-        remainingMs: granted.remainingMs,
-        dirty: granted.dirty,
-        maxHoldMs: settings.maxHoldMs,
-        job: settings.tick?.job ?? settings.job,
-        tick: granted.tick,
-        retentionMs: settings.retentionMs,
-        ownerRecord: this.#context.ownerRecord,
-        ownerJson: granted.ownerJson,
-      },
-      this.#context.engine.ownerClock,
-      this.#context.announcer,
-    );
-    this.#context.tenures.add(tenure);
-    this.#context.engine.keeper.keep(tenure);
+  }
+
+  #hold(
+    resource: string,
+    settings: AcquireSettings,
+    start: Omit<TenureStart, 'resource' | 'timing' | 'maxHoldMs' | 'job' | 'retentionMs'>,
+  ): Tenure {
+    const { tenures, engine } = this.#context;
+    const { timing, maxHoldMs, tick, retentionMs } = settings;
+    const job = tick?.job ?? settings.job;
+    // Fences compare by it, and it is handed to everyone.
+    Object.freeze(start.grant);
+    const tenure = new Tenure({ ...start, resource, timing, maxHoldMs, job, retentionMs }, this.#owner);
+    tenures.add(tenure);
+    engine.keeper.keep(tenure);
     return tenure;
   }
 
@@ -173,7 +192,8 @@ export class Acquirer {
     this.#context.engine.keeper.drop(old);
     let next: Tenure | Refusal;
     try {
-      next = await this.#ask(old.resource, withClaimOf(old, settings), old);
+      const again = withClaimOf(old, settings);
+      next = this.#begin(old.resource, await new Acquisition(this.#context, old.resource, again, old).run(), again);
     } catch (error) {
       await this.#releaser.release(old, 'not-started');
       throw error;

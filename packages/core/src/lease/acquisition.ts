@@ -14,6 +14,7 @@ import { failureOf, mayHaveRun } from './failure.ts';
 import { newLeaseId } from './lease-id.ts';
 import type { Refusal } from './refusal.ts';
 import { Sleeper } from './sleeper.ts';
+import { SPARE_TOKENS } from './spare.ts';
 import type { Tenure } from './tenure.ts';
 import { clamp, elapsedMs, trustedMs, type Stamp } from './term.ts';
 import { timed } from './timed.ts';
@@ -39,6 +40,8 @@ export interface Granted {
   readonly tick: ClaimedTick | null;
   /** What was written of the owner. */
   readonly ownerJson: string;
+  /** How many tokens above this one are the owner's as well. */
+  readonly spareTokens?: number | undefined;
 }
 
 type Answer = AcquireReply | { readonly kind: 'failed'; readonly error: LeaseholdError };
@@ -60,7 +63,7 @@ export class Acquisition {
   readonly #settings: AcquireSettings;
   readonly #replaced: Tenure | undefined;
   readonly #waitRefreshMs: number;
-  readonly #deadlineMs: number;
+  #deadlineMs = 0;
   #leaseId = newLeaseId();
   /** The store has a place or a grant for this leaseId. */
   #known = false;
@@ -82,10 +85,17 @@ export class Acquisition {
     this.#settings = settings;
     this.#replaced = replaced;
     this.#waitRefreshMs = Math.round(clamp(settings.timing.ttlMs / 3, 250, 10_000));
-    this.#deadlineMs = context.clock.monotonicMs() + settings.waitMs;
+    if (settings.waitMs > 0) this.#deadlineMs = context.clock.monotonicMs() + settings.waitMs;
   }
 
-  async run(): Promise<Granted | Refusal> {
+  run(): Promise<Granted | Refusal> {
+    const { settings, store } = this.#context;
+    const { waitMs, signal, park } = this.#settings;
+    const mustConnect = settings.quarantine && store.server === undefined;
+    return mustConnect || waitMs > 0 || park || signal !== undefined ? this.#runPrepared() : this.#askUntilAnswered();
+  }
+
+  async #runPrepared(): Promise<Granted | Refusal> {
     const { settings, store, clock, engine } = this.#context;
     const { waitMs, signal, timing, park } = this.#settings;
     if (settings.quarantine && store.server === undefined) await store.connect();
@@ -259,6 +269,7 @@ export class Acquisition {
       quarantineMs: this.#quarantineMs(),
       tick,
       retentionMs,
+      spareTokens: settings.lingerMs > 0 && tick === undefined ? SPARE_TOKENS : undefined,
     };
   }
 
@@ -275,7 +286,7 @@ export class Acquisition {
     const { timing } = this.#settings;
     const { ownerClock } = this.#context.engine;
     const stamp = this.#stamp ?? ownerClock.stamp();
-    const { fencingToken, remainingMs, tick } = reply;
+    const { fencingToken, remainingMs, tick, spareTokens } = reply;
     if (trustedMs(Math.min(timing.ttlMs, remainingMs), timing) <= elapsedMs(ownerClock.since(stamp))) return undefined;
     return {
       leaseId: this.#leaseId,
@@ -286,6 +297,7 @@ export class Acquisition {
       tick,
       // Which of several requests the store has carried out is not known: the first extension says it again.
       ownerJson: this.#dirty ? '' : this.#ownerJson,
+      spareTokens,
     };
   }
 

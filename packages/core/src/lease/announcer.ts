@@ -46,14 +46,17 @@ export class Announcer implements TenureObserver {
     );
   }
 
-  acquired(tenure: Tenure, waitedMs: number): void {
+  /** Asked for since `sinceMs`, by the monotonic clock. */
+  acquired(tenure: Tenure, sinceMs: number): void {
     if (!this.#isSilent) this.#logger.debug(fieldsOf(tenure), 'lease acquired');
     if (this.#stage.listens('acquired')) {
+      const waitedMs = this.#clock.monotonicMs() - sinceMs;
       this.#stage.announce('acquired', { ...eventOf(tenure), ttlMs: tenure.timing.ttlMs, waitedMs });
     }
   }
 
-  acquireFailed(resource: string, error: LeaseholdError, waitedMs: number): void {
+  acquireFailed(resource: string, error: LeaseholdError, sinceMs: number): void {
+    const waitedMs = this.#clock.monotonicMs() - sinceMs;
     this.#logger.debug({ resource, err: error, waitedMs }, 'acquisition failed');
     this.#stage.announce('acquireFailed', { resource, error, waitedMs });
   }
@@ -105,9 +108,12 @@ export class Announcer implements TenureObserver {
     this.#stage.announce('rejected', { ...eventOf(tenure), error });
   }
 
-  released(tenure: Tenure, heldMs: number): void {
-    if (!this.#isSilent) this.#logger.debug({ ...fieldsOf(tenure), heldMs }, 'lease released');
-    if (this.#stage.listens('released')) this.#stage.announce('released', { ...eventOf(tenure), heldMs });
+  released(tenure: Tenure): void {
+    const isHeard = this.#stage.listens('released');
+    if (this.#isSilent && !isHeard) return;
+    const heldMs = this.#clock.monotonicMs() - tenure.startedMs;
+    this.#logger.debug({ ...fieldsOf(tenure), heldMs }, 'lease released');
+    if (isHeard) this.#stage.announce('released', { ...eventOf(tenure), heldMs });
   }
 
   releaseUnconfirmed(tenure: Tenure, error: LeaseholdError): void {

@@ -28,15 +28,14 @@ export class Closer {
     this.#leave = leave;
   }
 
-  /** `close` waits for it. */
-  async acquiring<T>(acquire: () => Promise<T>): Promise<T> {
+  /** `close` waits until the acquisition that begins now has ended. */
+  acquiring(): void {
     this.#obtaining++;
-    try {
-      return await acquire();
-    } finally {
-      this.#obtaining--;
-      this.checkIdle();
-    }
+  }
+
+  acquired(): void {
+    this.#obtaining--;
+    this.checkIdle();
   }
 
   /** Ends all that is held, as far as it ends. Resolves with what has not settled. */

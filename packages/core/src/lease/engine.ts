@@ -18,6 +18,8 @@ export class Engine {
   readonly waiters: Map<string, Sleeper> = new Map();
   /** Told of each resource that is free for those who put work aside. */
   readonly parked: Set<(resource: string) => void> = new Set();
+  /** Told of each lease whose resource somebody else wants, or that is to end. */
+  readonly wanted: Set<(leaseId: string) => void> = new Set();
   readonly #stopListening: () => void;
 
   constructor(store: LeaseStore, clock: Clock) {
@@ -27,7 +29,11 @@ export class Engine {
     this.settler = new Settler(clock);
     this.mailbox = new Mailbox(store, {
       waiter: (leaseId, afterMs) => this.waiters.get(leaseId)?.wake(afterMs),
-      owner: (leaseId) => this.keeper.hurry(leaseId),
+      owner: (leaseId) => {
+        this.keeper.hurry(leaseId);
+        this.#want(leaseId);
+      },
+      wanted: (leaseId) => this.#want(leaseId),
       parked: (resource) => {
         for (const listener of this.parked) listener(resource);
       },
@@ -38,6 +44,10 @@ export class Engine {
       this.settler.reconnected();
       for (const sleeper of this.waiters.values()) sleeper.wake();
     });
+  }
+
+  #want(leaseId: string): void {
+    for (const listener of this.wanted) listener(leaseId);
   }
 
   stop(): void {

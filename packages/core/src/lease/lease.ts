@@ -89,8 +89,8 @@ export class Lease implements Holding, AsyncDisposable {
    * Gives the resource back. Never hides an error of the work: it does not reject, except with `ReleaseInBodyError`
    * inside the body of `run`. Called again it answers the same.
    */
-  async release(): Promise<ReleaseResult> {
-    if (this.#tenure.inBody) throw new ReleaseInBodyError(this.resource, this.fencingToken);
+  release(): Promise<ReleaseResult> {
+    if (this.#tenure.inBody) return Promise.reject(new ReleaseInBodyError(this.resource, this.fencingToken));
     return this.#keeping.release(this.#tenure);
   }
 

@@ -7,6 +7,8 @@ export interface Addressees {
   waiter(leaseId: string, afterMs: number): void;
   /** An owner: extend now, the store may say more. */
   owner(leaseId: string): void;
+  /** An owner that may keep a lease that nobody uses: somebody else wants the resource. */
+  wanted(leaseId: string): void;
   /** A process that put work aside. */
   parked(resource: string): void;
 }
@@ -71,6 +73,9 @@ export class Mailbox {
         break;
       case 'revoked':
         this.#addressees.owner(leaseId);
+        break;
+      case 'wanted':
+        this.#addressees.wanted(leaseId);
         break;
       case 'free':
         this.#addressees.parked(resource);

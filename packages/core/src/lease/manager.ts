@@ -18,7 +18,6 @@ import {
   type RevokeOptions,
 } from '../options.ts';
 import { ownerIdentity, type OwnerIdentity, type OwnerVitals } from '../owner.ts';
-import type { Outcome } from '../store/store.ts';
 import { show } from '../show.ts';
 import { Acquirer, isRefusal } from './acquirer.ts';
 import { Announcer } from './announcer.ts';
@@ -31,12 +30,13 @@ import { groundOf, type Ground } from './ground.ts';
 import { HandOver } from './hand-over.ts';
 import { describeEvent, describeRecord, type HistoryEntry, type LeaseInfo, type TickInfo } from './info.ts';
 import { Lease, type LeaseKeeping } from './lease.ts';
+import { Lingerer } from './lingerer.ts';
 import { cancelReasonOf, outcomeOf } from './outcome.ts';
 import { OwnerRecord } from './owner-record.ts';
 import { PauseWarner } from './pause-warner.ts';
 import { refusalError, type Refusal } from './refusal.ts';
 import { Releaser } from './releaser.ts';
-import type { ReleaseResult, Tenure } from './tenure.ts';
+import type { Tenure } from './tenure.ts';
 import { parseTicket, type Ticket } from './ticket.ts';
 import { adviseTiming, type TimingAdvice } from './timing-advice.ts';
 
@@ -68,6 +68,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
   readonly #context: Context;
   readonly #acquirer: Acquirer;
   readonly #releaser: Releaser;
+  readonly #lingerer: Lingerer;
   readonly #handOver: HandOver;
   readonly #closer: Closer;
   readonly #parked: (resource: string) => void;
@@ -109,11 +110,12 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     this.#parked = (resource) => this.announce(logger, 'free', { resource });
     engine.parked.add(this.#parked);
     this.#handOver = new HandOver(this.#context);
-    this.#releaser = new Releaser(this.#context);
-    this.#acquirer = new Acquirer(this.#context, this.#releaser);
+    this.#lingerer = new Lingerer(this.#context, (tenure) => this.#releaser.giveBack(tenure));
+    this.#releaser = new Releaser(this.#context, this.#lingerer, () => this.#closer.checkIdle());
+    this.#acquirer = new Acquirer(this.#context, this.#releaser, this.#lingerer);
     this.#keeping = {
       owner: this.#owner,
-      release: (tenure) => this.#release(tenure, 'done'),
+      release: (tenure) => this.#releaser.release(tenure, 'done'),
       handOver: async (tenure) => {
         const ticket = await this.#handOver.give(tenure);
         this.#closer.checkIdle();
@@ -190,11 +192,14 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     store.checkName('ticket.resource', resource);
     const given = parseAcquireOptions({ ttl: checked.ttlMs, ...options }, settings);
     const adoption: AcquireSettings = { ...given, job, retentionMs, detached: true };
-    const tenure = await this.#closer.acquiring(async () =>
-      this.#acquirer.takeOver(resource, adoption, await this.#handOver.take(checked, adoption)),
-    );
-    if (isRefusal(tenure)) throw refusalError(resource, tenure, false);
-    return new Lease(tenure, this.#keeping);
+    this.#closer.acquiring();
+    try {
+      const tenure = await this.#acquirer.takeOver(resource, adoption, await this.#handOver.take(checked, adoption));
+      if (isRefusal(tenure)) throw refusalError(resource, tenure, false);
+      return new Lease(tenure, this.#keeping);
+    } finally {
+      this.#closer.acquired();
+    }
   }
 
   /**
@@ -302,6 +307,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
       const { graceMs, abandonAfterMs } = parseCloseOptions(options);
       this.#context.closing = true;
       for (const end of this.#context.waiting) end();
+      this.#lingerer.close();
       this.#closed = this.#closer.close(graceMs, abandonAfterMs).then((unsettled) => ({ unsettled }));
     }
     return this.#closed;
@@ -338,8 +344,13 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     if (resource !== undefined) this.#context.store.checkName('resource', resource);
   }
 
-  #obtain(resource: string, settings: AcquireSettings): Promise<Tenure | Refusal> {
-    return this.#closer.acquiring(() => this.#acquirer.obtain(resource, settings));
+  async #obtain(resource: string, settings: AcquireSettings): Promise<Tenure | Refusal> {
+    this.#closer.acquiring();
+    try {
+      return await this.#acquirer.obtain(resource, settings);
+    } finally {
+      this.#closer.acquired();
+    }
   }
 
   async #runBody<T>(tenure: Tenure, settings: AcquireSettings, body: RunBody<T>): Promise<T> {
@@ -371,7 +382,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     tenure.inBody = false;
     stopListening?.();
 
-    await this.#release(tenure, outcomeOf(held, failed, failure, tenure));
+    await this.#releaser.release(tenure, outcomeOf(held, failed, failure, tenure));
     if (!held && !tenure.handedOver) {
       const loss = tenure.lossError();
       if (failed && failure === loss) throw loss;
@@ -385,11 +396,5 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     }
     if (failed) throw failure;
     return value as T;
-  }
-
-  async #release(tenure: Tenure, outcome: Outcome): Promise<ReleaseResult> {
-    const result = await this.#releaser.release(tenure, outcome);
-    this.#closer.checkIdle();
-    return result;
   }
 }

@@ -1,6 +1,7 @@
 import type { Outcome, ReleaseReply } from '../store/store.ts';
 import type { Context } from './context.ts';
 import { failureOf } from './failure.ts';
+import type { Lingerer } from './lingerer.ts';
 import type { ReleaseResult, Tenure } from './tenure.ts';
 import { timed } from './timed.ts';
 import { withdraw } from './withdraw.ts';
@@ -14,9 +15,14 @@ function isReleased(reply: ReleaseReply | undefined): boolean {
 /** Ends tenures at the store. */
 export class Releaser {
   readonly #context: Context;
+  readonly #lingerer: Lingerer;
+  readonly #ended: () => void;
 
-  constructor(context: Context) {
+  /** `ended` is called after each. */
+  constructor(context: Context, lingerer: Lingerer, ended: () => void) {
     this.#context = context;
+    this.#lingerer = lingerer;
+    this.#ended = ended;
   }
 
   /** Never rejects. Asked again it answers the same. */
@@ -24,65 +30,78 @@ export class Releaser {
     return (tenure.releasing ??= this.#end(tenure, outcome));
   }
 
+  /** Of a lease that has lingered: its end was announced when its last holder released it. */
+  giveBack(tenure: Tenure): void {
+    void this.#context.engine.settler.add(() => this.#send(tenure, 'done'), tenure.timing.ttlMs);
+  }
+
   async #end(tenure: Tenure, outcome: Outcome): Promise<ReleaseResult> {
-    const { resource, grant, timing, job, retentionMs } = tenure;
+    const isKept = this.#lingerer.keep(tenure, outcome);
     const held = tenure.beginRelease();
     this.#context.engine.keeper.drop(tenure);
-    const { store, announcer, settings } = this.#context;
-    const { leaseId } = grant;
-    const send = (): Promise<ReleaseReply> =>
-      timed(announcer, 'release', () =>
-        store.release(
-          { resource, leaseId, outcome, floor: tenure.floor, job, history: settings.history, retentionMs },
-          { timeoutMs: timing.callTimeoutMs },
-        ),
-      );
     try {
-      return held ? await this.#releaseHeld(tenure, send) : this.#releaseLost(tenure, send);
+      if (isKept) {
+        this.#context.announcer.released(tenure);
+        return 'kept';
+      }
+      if (!held) return this.#releaseLost(tenure, outcome);
+      let reply: ReleaseReply | undefined;
+      try {
+        reply = await this.#send(tenure, outcome);
+      } catch (error) {
+        reply = await this.#sendAgain(tenure, outcome, error);
+      }
+      if (reply === undefined) return 'unconfirmed';
+      if (reply.kind === 'lost' && !isReleased(reply)) {
+        tenure.lose(reply.reason, 'by the word of the store, at the release');
+        return 'lost';
+      }
+      this.#context.announcer.released(tenure);
+      return 'released';
     } finally {
       if (tenure.dirty && !tenure.handedOver) {
+        const { resource, grant, retentionMs } = tenure;
         // The outcome of its tick has been written; this is for the leaseId alone.
-        withdraw(this.#context, { resource, leaseId, job: undefined, dirty: true, retentionMs }, timing);
+        const { leaseId } = grant;
+        withdraw(this.#context, { resource, leaseId, job: undefined, dirty: true, retentionMs }, tenure.timing);
       }
       tenure.end();
       this.#context.tenures.delete(tenure);
+      this.#ended();
     }
   }
 
-  async #releaseHeld(tenure: Tenure, send: () => Promise<ReleaseReply>): Promise<ReleaseResult> {
+  #send(tenure: Tenure, outcome: Outcome): Promise<ReleaseReply> {
+    const { store, announcer, settings } = this.#context;
+    const { resource, grant, timing, floor, job, retentionMs } = tenure;
+    const { leaseId } = grant;
+    const request = { resource, leaseId, outcome, floor, job, history: settings.history, retentionMs };
+    return timed(announcer, 'release', () => store.release(request, { timeoutMs: timing.callTimeoutMs }));
+  }
+
+  /** Its first try has failed. Undefined if the store has not answered after two calls' time in all. */
+  async #sendAgain(tenure: Tenure, outcome: Outcome, error: unknown): Promise<ReleaseReply | undefined> {
+    const { engine, clock, announcer } = this.#context;
     let reply: ReleaseReply | undefined;
-    try {
-      reply = await send();
-    } catch (error) {
-      const confirmed = this.#context.engine.settler.add(async () => (reply = await send()), tenure.timing.ttlMs);
-      // Two calls' time in all for the one who waits; the rest happens behind his back.
-      const inTime = await within(this.#context.clock, confirmed, tenure.timing.callTimeoutMs);
-      if (inTime !== true || reply === undefined) {
-        this.#context.announcer.releaseUnconfirmed(tenure, failureOf(error, tenure.resource));
-        // What comes late may be that it is in other hands: whether by our release or by its end nobody can tell then.
-        if (inTime === TIMED_OUT) void confirmed.then(() => isReleased(reply) && this.#announceReleased(tenure));
-        return 'unconfirmed';
-      }
-    }
-    if (reply.kind === 'lost' && !isReleased(reply)) {
-      tenure.lose(reply.reason, 'by the word of the store, at the release');
-      return 'lost';
-    }
-    this.#announceReleased(tenure);
-    return 'released';
+    const confirmed = engine.settler.add(async () => (reply = await this.#send(tenure, outcome)), tenure.timing.ttlMs);
+    // The rest happens behind the back of the one who waits.
+    const inTime = await within(clock, confirmed, tenure.timing.callTimeoutMs);
+    if (inTime === true && reply !== undefined) return reply;
+    announcer.releaseUnconfirmed(tenure, failureOf(error, tenure.resource));
+    // What comes late may be that it is in other hands: whether by our release or by its end nobody can tell then.
+    if (inTime === TIMED_OUT) void confirmed.then(() => isReleased(reply) && announcer.released(tenure));
+    return undefined;
   }
 
   /** The record may still name this leaseId: end that, for those who wait, but without making anyone wait for it. */
-  #releaseLost(tenure: Tenure, send: () => Promise<ReleaseReply>): ReleaseResult {
+  #releaseLost(tenure: Tenure, outcome: Outcome): ReleaseResult {
     const reason = tenure.lossError().reason;
     // In other hands, it is not ours to end.
     if (reason === 'handed-over') return 'lost';
     const nothingToEnd = reason === 'superseded' || reason === 'force-released';
-    if (!nothingToEnd || tenure.job !== undefined) void this.#context.engine.settler.add(send, tenure.timing.ttlMs);
+    if (!nothingToEnd || tenure.job !== undefined) {
+      void this.#context.engine.settler.add(() => this.#send(tenure, outcome), tenure.timing.ttlMs);
+    }
     return 'lost';
-  }
-
-  #announceReleased(tenure: Tenure): void {
-    this.#context.announcer.released(tenure, this.#context.clock.monotonicMs() - tenure.startedMs);
   }
 }

@@ -11,15 +11,17 @@ import type { OwnerRecord } from './owner-record.ts';
 import type { Fence, Grant } from '../fence/fence.ts';
 import type { ClaimedTick } from '../store/tick-request.ts';
 import type { Slotted } from '../wheel.ts';
+import type { Spare } from './spare.ts';
 import { elapsedMs, reasonOfClosure, trustedMs, type OwnerClock, type Stamp, type Timing } from './term.ts';
 
 /**
  * - `released`: others can acquire now.
+ * - `kept`: it lingers in this process (`linger`); others get it as soon as they ask.
  * - `unconfirmed`: the store was silent; it is tried again in the background, and others can acquire at the latest when
  *   the ttl has passed.
  * - `lost`: it was no longer held.
  */
-export type ReleaseResult = 'released' | 'unconfirmed' | 'lost';
+export type ReleaseResult = 'released' | 'kept' | 'unconfirmed' | 'lost';
 
 /** What a tenure and its keeper tell the manager about. Must not throw. */
 export interface TenureObserver {
@@ -32,21 +34,42 @@ export interface TenureObserver {
   refused(tenure: Tenure, error: StaleTokenError): void;
 }
 
+/** What all tenures of a manager have in common. One object, because 10,000 leases are held of it. */
+export interface TenureOwner {
+  readonly clock: OwnerClock;
+  readonly observer: TenureObserver;
+  readonly record: OwnerRecord;
+}
+
 export interface TenureStart {
   readonly resource: string;
   readonly grant: Grant;
   readonly timing: Timing;
+  /** When it began, by the monotonic clock. */
+  readonly startedMs: number;
+  /** When its last confirmation was asked for, and how long that may be trusted. */
   readonly stamp: Stamp;
-  readonly remainingMs: number;
+  readonly windowMs: number;
   readonly maxHoldMs: number;
   readonly dirty: boolean;
   readonly job: string | undefined;
   readonly tick: ClaimedTick | null;
   readonly retentionMs: number | undefined;
-  readonly ownerRecord: OwnerRecord;
-  /** What of it the store was given with the acquisition. */
+  /** What of the owner's record the store was given with the acquisition. */
   readonly ownerJson: string;
+  readonly spare: Spare | undefined;
 }
+
+/** What most leases never have. */
+interface Trouble {
+  /** For ever, also when it has ended since. */
+  wasLost?: boolean;
+  loss?: LeaseLostError;
+  cancellation?: RunCancelledError;
+  refusal?: StaleTokenError;
+}
+
+const NO_FENCES: readonly Fence[] = [];
 
 /**
  * One lease from its grant to its end, on the owner's side:
@@ -68,11 +91,11 @@ export class Tenure implements Slotted {
   readonly retentionMs: number | undefined;
   /** A call of its acquisition has no answer, so its leaseId needs a tombstone when it is over. */
   readonly dirty: boolean;
-  readonly ownerRecord: OwnerRecord;
-  /** What the store has of it, as far as is known. */
+  /** What the store has of the owner's record, as far as is known. */
   ownerJson: string;
+  /** What is left for those who hold it next in this process, if it may linger. */
+  readonly spare: Spare | undefined;
   readonly startedMs: number;
-  readonly endsMs: number;
   /** An extend is under way. */
   extending = false;
   /** The last extend had no usable answer. */
@@ -84,23 +107,20 @@ export class Tenure implements Slotted {
   /** The highest token a fence has shown; the next acquisition begins above it. */
   floor = 0;
   /** Fences that may be written to: activated before the body, or named with `activate: 'on-write'`. */
-  fences: readonly Fence[] = [];
+  fences: readonly Fence[] = NO_FENCES;
   /** Set once it is being released; asked again it answers the same. */
   releasing: Promise<ReleaseResult> | undefined;
 
   #phase: 'held' | 'cancelled' | 'lost' | 'releasing' | 'ended' = 'held';
   #stamp: Stamp;
   #windowMs: number;
-  /** For ever, also when it has ended since. */
-  #wasLost = false;
-  #loss: LeaseLostError | undefined;
-  #cancellation: RunCancelledError | undefined;
+  #trouble: Trouble | undefined;
   #controller: AbortController | undefined;
-  #refusal: StaleTokenError | undefined;
-  readonly #clock: OwnerClock;
-  readonly observer: TenureObserver;
+  /** Undefined: it may be held for ever. */
+  readonly #maxHoldMs: number | undefined;
+  readonly #owner: TenureOwner;
 
-  constructor(start: TenureStart, clock: OwnerClock, observer: TenureObserver) {
+  constructor(start: TenureStart, owner: TenureOwner) {
     this.resource = start.resource;
     this.grant = start.grant;
     this.timing = start.timing;
@@ -108,14 +128,26 @@ export class Tenure implements Slotted {
     this.tick = start.tick;
     this.retentionMs = start.retentionMs;
     this.dirty = start.dirty;
-    this.ownerRecord = start.ownerRecord;
     this.ownerJson = start.ownerJson;
-    this.startedMs = start.stamp.monotonicMs;
-    this.endsMs = start.stamp.monotonicMs + start.maxHoldMs;
+    this.spare = start.spare;
+    this.startedMs = start.startedMs;
+    this.#maxHoldMs = start.maxHoldMs === Infinity ? undefined : start.maxHoldMs;
     this.#stamp = start.stamp;
-    this.#windowMs = trustedMs(Math.min(start.timing.ttlMs, start.remainingMs), start.timing);
-    this.#clock = clock;
-    this.observer = observer;
+    this.#windowMs = start.windowMs;
+    this.#owner = owner;
+  }
+
+  get observer(): TenureObserver {
+    return this.#owner.observer;
+  }
+
+  get ownerRecord(): OwnerRecord {
+    return this.#owner.record;
+  }
+
+  /** When it has been held for as long as it may be, by the monotonic clock. */
+  get endsMs(): number {
+    return this.#maxHoldMs === undefined ? Infinity : this.startedMs + this.#maxHoldMs;
   }
 
   /** Neither lost nor being released: the keeper looks after it. */
@@ -128,11 +160,11 @@ export class Tenure implements Slotted {
   }
 
   get loss(): LeaseLostError | undefined {
-    return this.#loss;
+    return this.#trouble?.loss;
   }
 
   get cancellation(): RunCancelledError | undefined {
-    return this.#cancellation;
+    return this.#trouble?.cancellation;
   }
 
   /** When the trust window closes by the monotonic clock alone: for timers, which only announce. */
@@ -149,10 +181,26 @@ export class Tenure implements Slotted {
     return this.#stamp.monotonicMs + timing.refreshMs * Math.min(1, this.#windowMs / fullWindow);
   }
 
+  /** Held, and neither asked to end nor waiting for any answer. */
+  isUndoubted(): boolean {
+    const isQuiet = !this.extending && !this.unanswered && !this.final && !this.dirty && this.floor === 0;
+    return isQuiet && this.#phase === 'held' && this.isHeld();
+  }
+
+  /** What the next holder of the same lease begins with: it is as trusted as it was here, and no more. */
+  confirmation(): Pick<TenureStart, 'stamp' | 'windowMs'> {
+    return { stamp: this.#stamp, windowMs: this.#windowMs };
+  }
+
+  /** Milliseconds for which its last confirmation may be trusted by the clocks now, whoever holds it. */
+  trustedMs(): number {
+    return this.#windowMs - elapsedMs(this.#owner.clock.since(this.#stamp));
+  }
+
   /** Milliseconds of trust left by the clocks now, 0 if not held. Marks the lease lost when the window has closed. */
   remainingMs(): number {
     if (!this.live) return 0;
-    const elapsed = this.#clock.since(this.#stamp);
+    const elapsed = this.#owner.clock.since(this.#stamp);
     const remaining = this.#windowMs - elapsedMs(elapsed);
     if (remaining > 0) return remaining;
     this.lose(
@@ -164,7 +212,7 @@ export class Tenure implements Slotted {
 
   /** How old it is, and its last confirmation. */
   ages(): { readonly extensionAgeMs: number; readonly heldMs: number } {
-    const elapsed = this.#clock.since(this.#stamp);
+    const elapsed = this.#owner.clock.since(this.#stamp);
     return {
       extensionAgeMs: elapsedMs(elapsed),
       heldMs: this.#stamp.monotonicMs + elapsed.monotonicMs - this.startedMs,
@@ -181,13 +229,13 @@ export class Tenure implements Slotted {
 
   /** The error for whoever goes on with a lease that is not held. */
   lossError(): LeaseLostError {
-    return (this.#loss ??= this.#makeLoss(this.#phase === 'lost' ? 'expired' : 'released', undefined, undefined));
+    return (this.#its.loss ??= this.#makeLoss(this.#phase === 'lost' ? 'expired' : 'released', undefined, undefined));
   }
 
   signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
-      const reason = this.#cancellation ?? (this.#wasLost ? this.#loss : undefined);
+      const reason = this.cancellation ?? (this.#trouble?.wasLost === true ? this.loss : undefined);
       if (reason !== undefined) this.#controller.abort(reason);
     }
     // Computes, and so aborts, before anyone looks at `aborted`.
@@ -220,8 +268,8 @@ export class Tenure implements Slotted {
     if (reason === 'revoked' || reason === 'max-hold') this.final = true;
     if (this.#phase !== 'held') return;
     this.#phase = 'cancelled';
-    this.#cancellation = new RunCancelledError(this.resource, reason, this.grant.fencingToken, cause);
-    this.#controller?.abort(this.#cancellation);
+    this.#its.cancellation = new RunCancelledError(this.resource, reason, this.grant.fencingToken, cause);
+    this.#controller?.abort(this.#its.cancellation);
     this.observer.cancelled(this, reason);
   }
 
@@ -229,17 +277,18 @@ export class Tenure implements Slotted {
   lose(reason: LossReason, detail?: string, cause?: unknown): void {
     if (!this.live && this.#phase !== 'releasing') return;
     this.#phase = 'lost';
-    this.#wasLost = true;
-    this.#loss = this.#makeLoss(reason, detail, cause);
+    const loss = this.#makeLoss(reason, detail, cause);
+    this.#its.wasLost = true;
+    this.#its.loss = loss;
     // After a cancellation this changes nothing: a signal aborts once.
-    this.#controller?.abort(this.#loss);
-    this.observer.lost(this, this.#loss);
+    this.#controller?.abort(loss);
+    this.observer.lost(this, loss);
   }
 
   /** A body usually ends with the error that its write was refused with: told again, it is no second refusal. */
   refuse(error: StaleTokenError): void {
-    if (error === this.#refusal) return;
-    this.#refusal = error;
+    if (error === this.#its.refusal) return;
+    this.#its.refusal = error;
     this.floor = Math.max(this.floor, error.highest.fencingToken);
     this.observer.refused(this, error);
     this.lose('fenced', `by ${error.fence} at ${error.highest.fencingToken}`, error);
@@ -258,12 +307,16 @@ export class Tenure implements Slotted {
 
   /** It goes on in other hands: ended here, and nothing is aborted. */
   handOver(): void {
-    this.#loss = this.#makeLoss('handed-over', undefined, undefined);
+    this.#its.loss = this.#makeLoss('handed-over', undefined, undefined);
     this.#phase = 'ended';
   }
 
   get handedOver(): boolean {
-    return this.#loss?.reason === 'handed-over';
+    return this.loss?.reason === 'handed-over';
+  }
+
+  get #its(): Trouble {
+    return (this.#trouble ??= {});
   }
 
   #makeLoss(reason: LossReason, detail: string | undefined, cause: unknown): LeaseLostError {

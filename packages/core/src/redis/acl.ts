@@ -14,7 +14,7 @@ export interface RedisAclOptions {
 export const OWNING: readonly string[] = [
   ...['eval', 'evalsha', 'time', 'type', 'exists', 'del', 'persist', 'pexpire', 'publish', 'xadd', 'xrevrange'],
   ...['hget', 'hset', 'hdel', 'hmget', 'hkeys', 'hvals'],
-  ...['zadd', 'zrem', 'zrange', 'zrank', 'zscore'],
+  ...['zadd', 'zrem', 'zrange', 'zrank'],
   ...['info', 'ping', 'subscribe', 'unsubscribe', 'scan', 'client|setname'],
 ];
 const FENCE = ['eval', 'evalsha', 'time', 'type', 'del', 'hmget', 'hset', 'persist', 'info'];

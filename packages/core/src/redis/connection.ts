@@ -175,8 +175,7 @@ export class RedisConnection {
     }
     sent.call.sent?.();
     if (sent.slot < 0) {
-      sent.sentMs = this.#clock.monotonicMs();
-      this.#deadlines.put(sent, sent.call.timeoutMs);
+      sent.sentMs = this.#deadlines.put(sent, sent.call.timeoutMs);
     }
     own.send(command, args).then(
       (reply) => this.#answered(sent, reply),

@@ -23,8 +23,11 @@ export class Deadlines {
     });
   }
 
-  put(call: Due, timeoutMs: number): void {
-    this.#wheel.put(call, this.#clock.monotonicMs() + timeoutMs);
+  /** Returns the time, by the monotonic clock. */
+  put(call: Due, timeoutMs: number): number {
+    const nowMs = this.#clock.monotonicMs();
+    this.#wheel.put(call, nowMs + timeoutMs);
+    return nowMs;
   }
 
   remove(call: Due): void {

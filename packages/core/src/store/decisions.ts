@@ -82,7 +82,9 @@ export function decideAcquire(before: ResourceState, request: AcquireRequest, no
   }
   if (lease !== null && isHeld(lease, nowUs)) {
     const holder = { owner: lease.owner, fencingToken: lease.fencingToken, job: lease.tick?.job ?? null };
-    return stand(state, request, nowUs, { reason: 'held', holder, remainingMs: leftMs(lease.expiresUs, nowUs) });
+    const obstacle = { reason: 'held', holder, remainingMs: leftMs(lease.expiresUs, nowUs) } as const;
+    const decision = stand(state, request, nowUs, obstacle);
+    return lease.hasSpareTokens ? { ...decision, messages: tell('wanted', lease, 0) } : decision;
   }
   return takeTurn({ ...state, queue: withoutDeadHeads(state.queue, nowUs) }, request, nowUs);
 }
@@ -140,9 +142,15 @@ function grant(
   }
   return {
     state: note(granted, request.history, 'acquired', lease, nowUs),
-    reply: grantOf(lease, claimOf(granted.ticks, tick?.job, lease.leaseId)),
+    reply: withSpareTokens(grantOf(lease, claimOf(granted.ticks, tick?.job, lease.leaseId)), request.spareTokens),
     messages: SILENCE,
   };
+}
+
+/** The record has the last of them, the owner begins with the first. */
+function withSpareTokens(granted: Grant, spareTokens = 0): Grant {
+  if (spareTokens === 0) return granted;
+  return { ...granted, fencingToken: granted.fencingToken - spareTokens, spareTokens };
 }
 
 function grantOf({ fencingToken, ttlMs }: StoredLease, tick: ClaimedTick | null): Grant {
@@ -151,18 +159,19 @@ function grantOf({ fencingToken, ttlMs }: StoredLease, tick: ClaimedTick | null)
 
 function newLease(
   state: ResourceState,
-  request: Pick<AcquireRequest, 'leaseId' | 'ttlMs' | 'owner' | 'channel' | 'floor'>,
+  request: Pick<AcquireRequest, 'leaseId' | 'ttlMs' | 'owner' | 'channel' | 'floor' | 'spareTokens'>,
   tick: StoredLease['tick'] | undefined,
   nowUs: number,
   ended: 'expired' | 'replaced' | 'handed-over',
 ): StoredLease {
-  const { leaseId, ttlMs, owner, channel } = request;
+  const { leaseId, ttlMs, owner, channel, spareTokens = 0 } = request;
   return {
     owner: owner.line,
     ownerJson: owner.json,
     channel,
     leaseId,
-    fencingToken: Math.max((state.lease?.fencingToken ?? 0) + 1, request.floor + 1, nowUs),
+    fencingToken: Math.max((state.lease?.fencingToken ?? 0) + 1, request.floor + 1, nowUs) + spareTokens,
+    hasSpareTokens: spareTokens > 0,
     ttlMs,
     acquiredUs: nowUs,
     extendedUs: nowUs,

@@ -21,6 +21,8 @@ export interface StoredLease {
   readonly extendedUs: number;
   readonly expiresUs: number;
   readonly extensions: number;
+  /** The token above is the last of several: the owner is told when somebody else wants the resource. */
+  readonly hasSpareTokens: boolean;
   /** The leaseId that is to end its run, or empty. */
   readonly revoked: string;
   /** The tick that this lease claimed, for its events in the log. */

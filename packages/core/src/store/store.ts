@@ -90,6 +90,12 @@ export interface AcquireRequest {
   readonly tick?: TickRequest | undefined;
   /** The tick is forgotten so long after the claim; without it never. As in `ReleaseRequest`. Milliseconds. */
   readonly retentionMs?: number | undefined;
+  /**
+   * So many tokens above the one that is granted are the owner's as well, for what it does under this lease one after the
+   * other: the record has the highest of them, so that whoever comes later is above all of them. And whoever is refused
+   * because the resource is held makes the store tell the owner, `wanted`. Not with a tick. Default 0.
+   */
+  readonly spareTokens?: number | undefined;
 }
 
 /**
@@ -110,6 +116,8 @@ export type AcquireReply =
       readonly again: boolean;
       /** The tick that the lease has claimed, if the request names one. */
       readonly tick: ClaimedTick | null;
+      /** How many tokens above this one are the owner's as well. None if it was granted before: it had the first of them. */
+      readonly spareTokens?: number | undefined;
     }
   | {
       readonly kind: 'busy';
@@ -309,7 +317,7 @@ export interface TickRecord extends ClaimedTick {
  * `afterMs`), `free` (parked: the resource is free and nobody waits; no leaseId), `revoked` (the owner `leaseId` is to end).
  */
 export interface StoreMessage {
-  readonly kind: 'go' | 'look' | 'free' | 'revoked';
+  readonly kind: 'go' | 'look' | 'free' | 'revoked' | 'wanted';
   readonly resource: string;
   readonly leaseId: string;
   readonly afterMs: number;

@@ -140,7 +140,7 @@ test('release and cancel', () => {
   expect(cancelReply('abc nothing 0', args, cancel)).toEqual({ kind: 'nothing' });
 });
 
-test('extend: a line that makes no sense leaves its lease unknown and harms no other', () => {
+describe('extend', () => {
   const items: ExtendItem[] = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((leaseId) => ({
     resource: leaseId,
     leaseId,
@@ -150,41 +150,61 @@ test('extend: a line that makes no sense leaves its lease unknown and harms no o
     items.map(({ resource }) => `shop:{${resource}}`),
     items,
   );
-  expect(args.slice(1, 4)).toEqual(['7', 'shop:{a}', 'shop:{b}']);
-  expect(args.slice(-2)).toEqual(['g', '1000']);
-  const reply = [
-    '1700000000000000',
-    'a extended 1500000',
-    'b revoked 500',
-    'c lost missing',
-    'd foreign',
-    'x extended 5',
-    'f extended ?',
-    'g extended',
-  ];
+  const [call] = args.slice(9);
   const told: number[] = [];
   const question = { items, told: (us: number) => void told.push(us) };
-  expect(extendReply(reply.join('\n'), args, question)).toEqual([
-    { verdict: 'extended', remainingMs: 1500 },
-    { verdict: 'revoked', remainingMs: 0.5 },
-    { verdict: 'lost', reason: 'missing' },
-    { verdict: 'foreign', key: 'shop:{d}' },
-    { verdict: 'unknown' },
-    { verdict: 'unknown' },
-    { verdict: 'extended', remainingMs: 1000 },
-  ]);
-  expect(told).toEqual([1_700_000_000_000_000]);
-  for (const broken of ['1700000000000000\na extended 1500000', ['soon', ...reply.slice(1)].join('\n')]) {
-    expect(() => extendReply(broken, args, question)).toThrow(MalformedReply);
-  }
-});
 
-test('extend: what is written of owners goes once for each of them, with the places of its leases', () => {
-  const items = ['{"a":1}', undefined, '{"b":1}', '{"a":1}'].map((ownerJson, index) => ({
-    ...{ resource: `r${index}`, leaseId: `id${index}`, ttlMs: 1000, ownerJson },
-  }));
-  const args = extendArgs(['k0', 'k1', 'k2', 'k3'], items);
-  expect(args.slice(-6)).toEqual(['id3', '1000', '{"a":1}', '1,4', '{"b":1}', '3']);
+  test('says the ttl once, and has a name of its own', () => {
+    expect(args.slice(1, 4)).toEqual(['7', 'shop:{a}', 'shop:{b}']);
+    expect(args.slice(10)).toEqual(['1000', 'a', 'b', 'c', 'd', 'e', 'f', 'g']);
+    expect(call).toMatch(/^a#\d+$/);
+    expect(extendArgs(['shop:{a}'], items.slice(0, 1))[3]).not.toBe(call);
+  });
+
+  test('a line that makes no sense leaves its lease unknown and harms no other', () => {
+    const reply = [
+      `${call} 1700000000000000 1`,
+      '1 extended 1500000',
+      '2 revoked 500',
+      '3 lost missing',
+      '4 foreign',
+      '5 extended ?',
+      '6 bored',
+    ];
+    expect(extendReply(reply.join('\n'), args, question)).toEqual([
+      { verdict: 'extended', remainingMs: 1500 },
+      { verdict: 'revoked', remainingMs: 0.5 },
+      { verdict: 'lost', reason: 'missing' },
+      { verdict: 'foreign', key: 'shop:{d}' },
+      { verdict: 'unknown' },
+      { verdict: 'unknown' },
+      { verdict: 'extended', remainingMs: 1000 },
+    ]);
+    expect(told).toEqual([1_700_000_000_000_000]);
+  });
+
+  test.each([
+    ['of another call', 'a#0 1700000000000000 7'],
+    ['to something else', 'a released 0'],
+    ['without the time', `${call} soon 7`],
+    ['that counts too many', `${call} 1700000000000000 7\n1 lost expired`],
+    ['that counts too few', `${call} 1700000000000000 6`],
+    ['that counts none', `${call} 1700000000000000`],
+    ['that names a lease twice', `${call} 1700000000000000 5\n1 lost expired\n1 lost expired`],
+    ['that names no lease', `${call} 1700000000000000 6\n8 lost expired`],
+    ['that names nothing', `${call} 1700000000000000 6\nlost expired`],
+  ])('a reply %s is not believed', (_, reply) => {
+    expect(() => extendReply(reply, args, question)).toThrow(MalformedReply);
+  });
+
+  test('what not all have in common goes once, with the places of its leases', () => {
+    const its = ['{"a":1}', undefined, '{"b":1}', '{"a":1}'].map((ownerJson, index) => ({
+      ...{ resource: `r${index}`, leaseId: `id${index}`, ttlMs: index < 2 ? 1000 : 2000, ownerJson },
+    }));
+    const mixed = extendArgs(['k0', 'k1', 'k2', 'k3'], its);
+    expect(mixed.slice(7, 12)).toEqual(['1000', 'id0', 'id1', 'id2', 'id3']);
+    expect(mixed.slice(12)).toEqual(['o{"a":1}', '1,4', 't2000', '3,4', 'o{"b":1}', '3']);
+  });
 });
 
 test('read', () => {

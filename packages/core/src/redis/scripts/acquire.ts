@@ -1,7 +1,7 @@
 import type { AcquireReply, AcquireRequest } from '../../store/store.ts';
 import { callOnResource, decodeName } from '../keys.ts';
 import { MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
-import { EFFECTS, FRESH_ONLY, IN_RANGE, keptEvents, note, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
+import { EFFECTS, FRESH_ONLY, IN_RANGE, keptEvents, note, NOW_TEXT, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
 import { fieldsOf, foreign, grantOf, numberAt, type Fields } from './reply.ts';
 
 /**
@@ -10,6 +10,7 @@ import { fieldsOf, foreign, grantOf, numberAt, type Fields } from './reply.ts';
  * ARGV  1 leaseId · 2 owner line · 3 owner JSON · 4 ttl, ms · 5 mode: try, wait, park · 6 channel, may be empty
  *       7 floor, a token · 8 replaces, a leaseId, may be empty · 9 waitRefresh, ms · 10 quarantine, ms
  *       11 history: exceptions, all
+ *       without a tick: 12 spare tokens, may be missing
  *       with a tick: 12 at, ms since 1970, empty without a schedule · 13 starting deadline, ms, without a schedule min hold
  *       14 max ahead, ms · 15 retry: how many times more · 16 retention of the tick, ms, may be missing
  *
@@ -78,16 +79,17 @@ if not replacing and (held or others or not present and ARGV[10] ~= '0') then
   -- Somebody has it, or waits, or may have had it before the server lost its data.
   ${QUEUE}
   local function lasting(key, ms)
-    redis.call('PEXPIRE', key, ms, 'NX')
-    redis.call('PEXPIRE', key, ms, 'GT')
+    -- Not greater: it lasts longer, or for ever because it is new.
+    if redis.call('PEXPIRE', key, ms, 'GT') == 0 then redis.call('PEXPIRE', key, ms, 'NX') end
   end
   local function stand(reason, remaining, holder_token, holder)
     local position, lasts = -1, 3 * ARGV[9]
     local life = f('%.0f', now + lasts * 1000) .. ' ' .. f('%.0f', lasts)
     if ARGV[5] == 'wait' then
-      if not redis.call('ZSCORE', KEYS[2], id) then
-        local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2]
-        redis.call('ZADD', KEYS[2], f('%.0f', math.max(now, (last or 0) + 1)), id)
+      local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')
+      if last[1] ~= id then
+        -- Whoever is there already keeps the place.
+        redis.call('ZADD', KEYS[2], 'NX', f('%.0f', math.max(now, (last[2] or 0) + 1)), id)
       end
       redis.call('HSET', KEYS[3], id, life .. ' ' .. ARGV[6])
       lasting(KEYS[2], f('%.0f', 2 * lasts))
@@ -103,7 +105,9 @@ if not replacing and (held or others or not present and ARGV[10] ~= '0') then
   end
 
   if held then
-    local whose, job = string.match(redis.call('HGET', rec, 'tick') or '', '^(%S+) %S+ (%S+)$')
+    local more = redis.call('HMGET', rec, 'tick', 'spare_tokens', 'channel')
+    local whose, job = string.match(more[1] or '', '^(%S+) %S+ (%S+)$')
+    if more[2] == lease_id then tell(more[3] or '', 'wanted', 0, lease_id) end
     return stand('held', expires - now, r[3], (whose == lease_id and job or '-') .. ' ' .. owner)
   end
   if not present then
@@ -122,8 +126,7 @@ if not replacing and (held or others or not present and ARGV[10] ~= '0') then
       end
       -- A missed turn opens the resource to whoever asks, so that turns never cascade.
       if turn_until <= now then
-        redis.call('ZREM', KEYS[2], first)
-        redis.call('HDEL', KEYS[3], first)
+        leave(first)
         first = nil
       end
     else
@@ -133,8 +136,13 @@ if not replacing and (held or others or not present and ARGV[10] ~= '0') then
   end
 end
 
-local at = f('%.0f', now)
+local at = ${NOW_TEXT}
 local number = highest < now and at or f('%.0f', highest + 1)
+local last_number = number
+if ARGV[12] and not KEYS[6] then
+  last_number = f('%.0f', math.max(now, highest + 1) + ARGV[12])
+  redis.call('HSET', rec, 'spare_tokens', id)
+end
 if owner ~= '' then
   redis.call('HSET', rec, 'prev_owner', owner, 'prev_token', r[3], 'prev_end', f('%.0f', held and now or expires),
     'prev_reason', held and 'replaced' or 'expired', 'revoked', '')
@@ -148,7 +156,7 @@ if owner ~= '' then
     retention: 'ARGV[16]',
   })}
 end
-redis.call('HSET', rec, 'owner', ARGV[2], 'owner_json', ARGV[3], 'lease_id', id, 'fencing_token', number,
+redis.call('HSET', rec, 'owner', ARGV[2], 'owner_json', ARGV[3], 'lease_id', id, 'fencing_token', last_number,
   'ttl_ms', ARGV[4], 'acquired_us', at, 'extended_us', at, 'expires_us', f('%.0f', now + ARGV[4] * 1000), 'extensions', '0',
   'channel', ARGV[6])
 if stored then redis.call('PERSIST', rec) end
@@ -197,7 +205,7 @@ export const acquireScript: Script = script('acquire', lua);
 
 /** `record` is the key of the resource's record. */
 export function acquireArgs(record: string, request: AcquireRequest): ScriptArgs {
-  const { tick } = request;
+  const { tick, spareTokens = 0 } = request;
   const args = callOnResource(acquireScript.sha, record, tick?.job);
   args.push(
     request.leaseId,
@@ -217,6 +225,8 @@ export function acquireArgs(record: string, request: AcquireRequest): ScriptArgs
     else args.push(String(tick.at), String(tick.startingDeadlineMs), String(tick.maxAheadMs));
     args.push(String(tick.retry));
     if (request.retentionMs !== undefined) args.push(String(request.retentionMs));
+  } else if (spareTokens > 0) {
+    args.push(String(spareTokens));
   }
   return args;
 }
@@ -224,8 +234,11 @@ export function acquireArgs(record: string, request: AcquireRequest): ScriptArgs
 export function acquireReply(reply: unknown, args: ScriptArgs, request: AcquireRequest): AcquireReply {
   const fields = fieldsOf(acquireScript, reply, request.leaseId);
   switch (fields[0]) {
-    case 'granted':
-      return grantOf(fields, request.ttlMs);
+    case 'granted': {
+      const granted = grantOf(fields, request.ttlMs);
+      const { spareTokens = 0, tick } = request;
+      return spareTokens === 0 || tick !== undefined || granted.again ? granted : { ...granted, spareTokens };
+    }
     case 'no':
       return refusal(fields);
     case 'tick':

@@ -13,10 +13,7 @@ import { fieldsOf, foreign } from './reply.ts';
  * A tombstone is `<leaseId>:<until, µs>`; at most 8 in the record's field `cancelled`, separated by spaces, oldest first.
  */
 const lua = `#!lua flags=allow-oom${RECORD}${WAITING}${TICK}${endTick('ARGV[6]')}${QUEUE}
-if others then
-  redis.call('ZREM', KEYS[2], id)
-  redis.call('HDEL', KEYS[3], id)
-end
+if others then leave(id) end
 if ARGV[5] ~= '0' then
   local kept = {}
   for name, till in string.gmatch(cancelled, '(%S+):(%d+)') do

@@ -21,6 +21,9 @@ export const RETENTION_MS: string = `'${7 * 24 * 60 * 60 * 1000}'`;
 export const isFigure = (number: string): string =>
   `${number} and ${number} >= 0 and ${number} <= ${Number.MAX_SAFE_INTEGER}`;
 
+/** The time in µs as text, given the reply to TIME as `time`. Lua writes a number of that size four times as slowly. */
+export const NOW_TEXT = `f('%s%06d', time[1], time[2])`;
+
 /** How many events a resource's log keeps, as Lua that reads the history mode from this argument. */
 export const keptEvents = (mode: string): string => `${mode} == 'all' and '64' or '16'`;
 
@@ -55,14 +58,22 @@ local now = time[1] * 1000000 + time[2]
 local effects
 `;
 
-/** Checks the shapes of KEYS[2] (queue), KEYS[3] (waiters) and KEYS[4] (parked); `others` says whether there are any. */
+/**
+ * Whether anything is in KEYS[2] (queue), KEYS[3] (waiters) and KEYS[4] (parked): `others`. If so it checks their shapes, by
+ * reading what will be wanted: the first two in the queue, `line`, how each is stored, `words`, and who is `parked`.
+ */
 export const WAITING: string = `
 local others = redis.call('EXISTS', KEYS[2], KEYS[3], KEYS[4]) > 0
+local line, words, parked
 if others then
-  local expected = { false, 'zset', 'hash', 'hash' }
-  for i = 2, 4 do
-    local kind = redis.call('TYPE', KEYS[i]).ok
-    if kind ~= 'none' and kind ~= expected[i] then return id .. ' foreign 0 ' .. i .. ' ' .. kind end
+  line = redis.pcall('ZRANGE', KEYS[2], 0, 1)
+  words = redis.pcall('HMGET', KEYS[3], line[1] or '', line[2] or '')
+  parked = redis.pcall('HKEYS', KEYS[4])
+  for i, got in ipairs({ line, words, parked }) do
+    if got.err then
+      if not string.find(got.err, 'WRONGTYPE', 1, true) then return got end
+      return id .. ' foreign 0 ' .. i + 1 .. ' ' .. redis.call('TYPE', KEYS[i + 1]).ok
+    end
   end
 end
 `;
@@ -98,12 +109,14 @@ export const note = ({ event, owner, token, at, keep, detail = "''", leaseId, re
 
 /** Carries out the side effects; `failed` counts those that did not work. Nothing may be written after it. */
 export const EFFECTS: string = `
-local failed = 0
+local failed = '0'
 if effects then
+  local count = 0
   for i = 1, #effects do
     local done = redis.pcall(unpack(effects[i]))
-    if type(done) == 'table' and done.err then failed = failed + 1 end
+    if type(done) == 'table' and done.err then count = count + 1 end
   end
+  failed = f('%d', count)
 end
 `;
 
@@ -152,9 +165,11 @@ export const RETAIN: string = `redis.call('PEXPIRE', rec, ${RETENTION_MS})`;
  *
  * A waiter is stored as `<alive until, µs> <lasts, ms> <channel>`, a parked process by its channel as
  * `<alive until, µs> <lasts, ms>`. A message to a channel is `<kind> <ms> <leaseId, or -> <record key>`: `go` (the turn of
- * this waiter), `look` (this waiter may look again in so many ms), `free` (parked: nobody waits), `revoked` (the owner).
+ * this waiter), `look` (this waiter may look again in so many ms), `free` (parked: nobody waits), `revoked` and `wanted`
+ * (the owner).
  *
- * `head()` drops up to 100 waiters that are no longer alive and returns the leaseId and channel of the first one, or nil.
+ * `head()` drops up to 100 waiters that are no longer alive and returns the leaseId and channel of the first one, or nil;
+ * `leave(…)` takes one out.
  * `open_turn()` gives the free resource to the head for a moment and says so; with nobody waiting it tells one parked
  * process. `keep(…)` writes fields that need no lease.
  */
@@ -172,8 +187,8 @@ local function tell(channel, kind, ms, whom)
   effects = effects or {}
   effects[#effects + 1] = { 'PUBLISH', channel, kind .. ' ' .. f('%.0f', ms) .. ' ' .. whom .. ' ' .. rec }
 end
-local function alive(key, name)
-  local until_us, lasts, channel = string.match(redis.call('HGET', key, name) or '', '^(%d+) (%d+) ?(.*)$')
+local function alive(key, name, word)
+  local until_us, lasts, channel = string.match(word or '', '^(%d+) (%d+) ?(.*)$')
   if not until_us then return false end
   local latest = now + lasts * 1000
   if tonumber(until_us) > latest then
@@ -183,14 +198,22 @@ local function alive(key, name)
   end
   return tonumber(until_us) > now, channel, until_us - lasts * 1000
 end
+local function leave(name)
+  redis.call('ZREM', KEYS[2], name)
+  redis.call('HDEL', KEYS[3], name)
+  line = nil
+end
 local function head()
   for dropped = 0, 100 do
-    local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
+    if not line then
+      line = redis.call('ZRANGE', KEYS[2], 0, 1)
+      words = redis.call('HMGET', KEYS[3], line[1] or '', line[2] or '')
+    end
+    local first = line[1]
     if not first then return nil end
-    local live, channel = alive(KEYS[3], first)
+    local live, channel = alive(KEYS[3], first, words[1])
     if live or dropped == 100 then return first, channel or '' end
-    redis.call('ZREM', KEYS[2], first)
-    redis.call('HDEL', KEYS[3], first)
+    leave(first)
   end
 end
 local function claim_ms() return math.min(math.max((tonumber(r[4] or '') or ttl) / 10, 50), 500) end
@@ -201,9 +224,9 @@ local function open_turn()
     turn = first
     keep('turn', turn, 'turn_until_us', f('%.0f', now + claim_ms() * 1000))
     tell(channel, 'go', 0, first)
-    local second = redis.call('ZRANGE', KEYS[2], 1, 1)[1]
+    local second = line[2]
     if second then
-      local live, its = alive(KEYS[3], second)
+      local live, its = alive(KEYS[3], second, words[2])
       if live then tell(its, 'look', claim_ms(), second) end
     end
     return
@@ -213,8 +236,8 @@ local function open_turn()
     redis.call('HDEL', rec, 'turn', 'turn_until_us')
   end
   local told, since
-  for _, name in ipairs(redis.call('HKEYS', KEYS[4])) do
-    local live, _, at = alive(KEYS[4], name)
+  for _, name in ipairs(parked or {}) do
+    local live, _, at = alive(KEYS[4], name, redis.call('HGET', KEYS[4], name))
     if not live then
       redis.call('HDEL', KEYS[4], name)
     elseif not since or at < since then
@@ -234,7 +257,8 @@ end
  * is remembered, but never for less than its tombstones last. The next turn is the caller's to open.
  */
 export const endTenure = (retention: string): string => `
-local held, ended = expires > now, f('%.0f', math.min(expires, now))
+local held = expires > now
+local ended = held and ${NOW_TEXT} or f('%.0f', expires)
 if not held or ARGV[4] == 'all' then
   ${note({
     event: "held and 'released' or 'lost'",

@@ -1,0 +1,89 @@
+import type { AcquireSettings } from '../options.ts';
+import type { Outcome } from '../store/store.ts';
+import { Wheel, type Slotted } from '../wheel.ts';
+import type { Context } from './context.ts';
+import type { Tenure } from './tenure.ts';
+
+const GRAIN_MS = 4;
+
+interface Kept extends Slotted {
+  readonly tenure: Tenure;
+}
+
+/**
+ * Keeps leases that were released, for the next acquisition of their resource in this process. What it keeps is not
+ * extended; it is given back when somebody else asks, when its time is over, and when the manager closes.
+ */
+export class Lingerer {
+  readonly #context: Context;
+  readonly #giveBack: (tenure: Tenure) => void;
+  readonly #kept = new Map<string, Kept>();
+  readonly #wheel: Wheel<Kept>;
+  readonly #wanted: (leaseId: string) => void;
+
+  /** `giveBack` releases at the store. It must not throw. */
+  constructor(context: Context, giveBack: (tenure: Tenure) => void) {
+    this.#context = context;
+    this.#giveBack = giveBack;
+    this.#wheel = new Wheel<Kept>(context.clock, GRAIN_MS, () => {
+      for (const { tenure } of this.#wheel.takeDue()) this.#end(tenure);
+    });
+    this.#wanted = (leaseId) => this.#want(leaseId);
+    context.engine.wanted.add(this.#wanted);
+  }
+
+  /** Whether the lease stays here in place of being released. Only one about which there is no doubt at all. */
+  keep(tenure: Tenure, outcome: Outcome): boolean {
+    const { spare, resource } = tenure;
+    const { clock, settings, closing } = this.#context;
+    if (spare === undefined || spare.tokens === 0 || closing || outcome === 'not-started') return false;
+    if (!tenure.isUndoubted() || this.#kept.has(resource)) return false;
+    const nowMs = clock.monotonicMs();
+    spare.untilMs = Math.min(spare.untilMs, nowMs + settings.lingerMs);
+    const dueMs = Math.min(spare.untilMs, tenure.refreshMs);
+    if (dueMs <= nowMs) return false;
+    const kept: Kept = { slot: -1, tenure };
+    this.#kept.set(resource, kept);
+    this.#wheel.put(kept, dueMs);
+    return true;
+  }
+
+  /** The last holder of a lease that is kept and fits, for whoever comes next. */
+  take(resource: string, settings: AcquireSettings): Tenure | undefined {
+    const kept = this.#kept.get(resource);
+    if (kept === undefined) return undefined;
+    const { tenure } = kept;
+    this.#forget(kept);
+    const { timing, retentionMs, tick } = settings;
+    const fits = tick === undefined && timing.ttlMs === tenure.timing.ttlMs && retentionMs === tenure.retentionMs;
+    // The timer may be late: the process may have been stopped.
+    if (fits && tenure.trustedMs() > 0 && this.#context.clock.monotonicMs() < tenure.refreshMs) return tenure;
+    this.#giveBack(tenure);
+    return undefined;
+  }
+
+  /** Gives all back. */
+  close(): void {
+    this.#context.engine.wanted.delete(this.#wanted);
+    for (const { tenure } of this.#kept.values()) this.#end(tenure);
+  }
+
+  #want(leaseId: string): void {
+    for (const { tenure } of this.#kept.values()) if (tenure.grant.leaseId === leaseId) this.#end(tenure);
+    for (const { spare, grant } of this.#context.tenures) {
+      if (spare !== undefined && grant.leaseId === leaseId) spare.tokens = 0;
+    }
+  }
+
+  #end(tenure: Tenure): void {
+    const kept = this.#kept.get(tenure.resource);
+    if (kept?.tenure !== tenure) return;
+    this.#forget(kept);
+    this.#giveBack(tenure);
+  }
+
+  #forget(kept: Kept): void {
+    this.#kept.delete(kept.tenure.resource);
+    this.#wheel.remove(kept);
+  }
+}

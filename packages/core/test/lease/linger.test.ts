@@ -1,0 +1,232 @@
+import { LeaseManager, MemoryFence, MemoryLeaseStore, type Lease } from '@leasehold/core';
+import { describe, expect, test } from 'vitest';
+import { bench, deferred, rejectionOf } from './setup.ts';
+
+const call = { timeoutMs: 100 };
+
+function kept(options: { readonly linger?: number } = {}): ReturnType<typeof bench> {
+  return bench({ linger: 500, ...options });
+}
+
+describe('a lease that lingers', () => {
+  test('serves the next acquisition without asking the store, under a greater token of its own', async () => {
+    const { manager, store, memory, events } = kept();
+    const first = await manager.acquire('r');
+    expect(await first.release()).toBe('kept');
+    const second = await manager.acquire('r');
+    expect(store.calls).toMatchObject({ acquire: 1, release: 0, extend: 0 });
+    expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
+    expect(second.leaseId).toBe(first.leaseId);
+    expect([first.isHeld(), second.isHeld()]).toEqual([false, true]);
+    expect(first.remainingMs()).toBe(0);
+    // All that it may ever have is in the record, so that what comes later is above.
+    const record = await memory.read('r', call);
+    expect(record?.fencingToken).toBeGreaterThanOrEqual(second.fencingToken);
+    expect(await first.release()).toBe('kept');
+    expect(second.isHeld()).toBe(true);
+    expect(events).toEqual(['acquired', 'released', 'acquired']);
+  });
+
+  test('is trusted no longer than it was before', async () => {
+    const { manager, clock } = kept();
+    const first = await manager.acquire('r');
+    clock.advance(400);
+    const left = first.remainingMs();
+    await first.release();
+    const second = await manager.acquire('r');
+    expect(second.remainingMs()).toBe(left);
+  });
+
+  test('goes on being extended by its next holder', async () => {
+    const { manager, clock, store } = kept();
+    await manager.run('r', () => undefined);
+    const lease = await manager.acquire('r');
+    await clock.advanceAsync(10_000);
+    expect(lease.isHeld()).toBe(true);
+    expect(store.calls.acquire).toBe(1);
+    expect(store.calls.extend).toBeGreaterThan(5);
+  });
+
+  test('refuses a late write of its first holder once the second has activated', async () => {
+    const { manager } = kept();
+    const fence = new MemoryFence();
+    const options = { fences: [fence] };
+    let late: Lease | undefined;
+    await manager.run('r', options, (lease) => void (late = lease));
+    const lateGrant = late?.grant;
+    if (lateGrant === undefined) throw new Error('no lease');
+    await manager.run('r', options, async (lease) => {
+      expect(await rejectionOf(fence.write(lateGrant, (tx) => tx.set('a', 'late')))).toMatchObject({
+        code: 'STALE_TOKEN',
+      });
+      await fence.write(lease, (tx) => tx.set('a', 'mine'));
+    });
+  });
+
+  test('is given back at once when another process waits, or only tries, or parks', async () => {
+    for (const options of [{ wait: '10s' }, { wait: 0 }, { park: true }] as const) {
+      const { manager, clock, memory, other } = kept();
+      await manager.run('r', () => undefined);
+      expect(await memory.read('r', call)).toMatchObject({ state: 'held' });
+      const theirs = other().tryAcquire('r', options);
+      await clock.advanceAsync(0);
+      await clock.advanceAsync(0);
+      const result = await theirs;
+      if (options.wait === '10s') expect(result.acquired).toBe(true);
+      else expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
+    }
+  });
+
+  test('is not kept from who asked while it was in use', async () => {
+    const { manager, clock, other, store } = kept();
+    const body = deferred();
+    const ran = manager.run('r', () => body.promise);
+    await clock.advanceAsync(0);
+    const theirs = other().acquire('r', { wait: '10s' });
+    await clock.advanceAsync(0);
+    body.resolve();
+    await ran;
+    expect(store.calls.release).toBe(1);
+    await theirs;
+  });
+
+  test('goes to who waits within its time, also where no message arrives and there is always a next here', async () => {
+    const { manager, clock, other, store } = kept();
+    store.deaf = true;
+    let got = false;
+    let theirs: Promise<void> | undefined;
+    for (let ms = 0; ms <= 600 && !got; ms += 50) {
+      await manager.run('r', { wait: '1s' }, () => undefined);
+      theirs ??= other()
+        .acquire('r', { wait: '10s' })
+        .then((lease) => {
+          got = true;
+          return lease.release().then(() => undefined);
+        });
+      await clock.advanceAsync(50);
+    }
+    await theirs;
+    expect(got).toBe(true);
+  });
+
+  test('is given back when nobody comes, and keeps no process alive for that', async () => {
+    const { manager, clock, memory } = kept();
+    await manager.run('r', () => undefined);
+    expect(clock.timers.filter(({ ref }) => ref)).toEqual([]);
+    await clock.advanceAsync(490);
+    expect(await memory.read('r', call)).toMatchObject({ state: 'held' });
+    await clock.advanceAsync(20);
+    expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
+  });
+
+  test('is given back before it would have to be extended', async () => {
+    const { manager, clock, memory, store } = kept();
+    const lease = await manager.acquire('r');
+    await clock.advanceAsync(900);
+    await lease.release();
+    await clock.advanceAsync(110);
+    expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
+    expect(store.calls.extend).toBe(0);
+  });
+
+  test('is given back by close, which waits for that', async () => {
+    const { manager, store } = kept();
+    await manager.run('r', () => undefined);
+    const confirmed = store.next('release', 'settled');
+    expect(await manager.close()).toEqual({ unsettled: [] });
+    expect(await confirmed).toMatchObject({ resource: 'r', outcome: 'done' });
+  });
+
+  test('is not kept by a body that ends while the manager closes', async () => {
+    const { manager, store, clock } = kept();
+    const body = deferred();
+    const ran = manager.run('r', () => body.promise);
+    await clock.advanceAsync(0);
+    const closed = manager.close();
+    body.resolve();
+    await Promise.all([ran, closed]);
+    expect(store.calls.release).toBe(1);
+  });
+
+  test('is given back when it is revoked', async () => {
+    const { manager, clock, memory, other } = kept();
+    await manager.run('r', () => undefined);
+    expect(await other().revoke('r')).toMatchObject({ outcome: 'revoked' });
+    await clock.advanceAsync(0);
+    expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
+  });
+
+  test('is not used any more by a process that was stopped meanwhile', async () => {
+    const { manager, clock, store, other } = kept();
+    await manager.run('r', () => undefined);
+    // Suspended: no timer has fired yet when it goes on.
+    clock.suspend(10_000);
+    const theirs = await other().acquire('r');
+    expect(await manager.tryAcquire('r')).toMatchObject({ acquired: false, reason: 'held' });
+    expect(store.calls.acquire).toBe(2);
+    expect(theirs.isHeld()).toBe(true);
+  });
+
+  test('has so many tokens and no more: then the store is asked again', async () => {
+    const { manager, store } = kept();
+    const tokens = new Set<number>();
+    let last = 0;
+    for (let run = 0; run < 1002; run++) {
+      last = await manager.run('r', ({ fencingToken }) => {
+        expect(fencingToken).toBeGreaterThan(last);
+        tokens.add(fencingToken);
+        return fencingToken;
+      });
+    }
+    expect(tokens.size).toBe(1002);
+    expect(store.calls).toMatchObject({ acquire: 2, release: 1 });
+  });
+});
+
+describe('a lease does not linger', () => {
+  test.each([
+    ['without the option', {}, {}],
+    ['with a tick', { linger: 500 }, { tick: { job: 'nightly', minHold: 1000 } }],
+  ])('%s', async (_, options, acquireOptions) => {
+    const { manager, memory } = bench(options);
+    await manager.run('r', acquireOptions, () => undefined);
+    expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
+  });
+
+  test('whose run was cancelled', async () => {
+    const { manager, memory } = kept();
+    const controller = new AbortController();
+    await manager.run('r', { signal: controller.signal }, () => controller.abort());
+    expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
+  });
+
+  test('whose last extension has no answer', async () => {
+    const { manager, memory, clock, store } = kept();
+    const lease = await manager.acquire('r');
+    store.set('extend', { reply: 'lost' });
+    await clock.advanceAsync(1900);
+    store.heal();
+    expect(await lease.release()).toBe('released');
+    expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
+  });
+
+  test('for an acquisition that wants another ttl, or another retention', async () => {
+    for (const options of [{ ttl: '5s' }, { retention: '1h' }] as const) {
+      const { manager, store } = kept();
+      await manager.run('r', () => undefined);
+      await manager.run('r', options, () => undefined);
+      expect(store.calls).toMatchObject({ acquire: 2, release: 1 });
+    }
+  });
+});
+
+test('linger is shorter than the time until an extension, and cannot go with a full history', () => {
+  const store = new MemoryLeaseStore();
+  expect(() => new LeaseManager({ store, ttl: '3s', linger: 1001 })).toThrow(
+    'linger: is 1001 ms: must be at most ttl / refreshRatio, 1000 ms',
+  );
+  expect(() => new LeaseManager({ store, linger: '1s', history: 'all' })).toThrow(
+    "linger: cannot go with history 'all'",
+  );
+  expect(() => new LeaseManager({ store, linger: -1 })).toThrow('linger');
+});
