@@ -78,18 +78,12 @@ export class Jobs {
         reject(new RunCancelledError(resource, 'caller', undefined, brake.reason));
       };
       if (brake.aborted) return leave();
-      const stopListening = brake.listen(leave);
-      this.#ask(resource, settings).then(
-        (tenure) => {
-          stopListening();
-          if (!isLeft) resolve(tenure);
-          else if (!isRefusal(tenure)) this.#keep(resource, this.#parts.giveBack(tenure));
-        },
-        (error: unknown) => {
-          stopListening();
-          reject(error as Error);
-        },
-      );
+      // Until the run listens in its place; once this has settled it changes nothing.
+      brake.listen(leave);
+      this.#ask(resource, settings).then((tenure) => {
+        if (!isLeft) resolve(tenure);
+        else if (!isRefusal(tenure)) this.#keep(resource, this.#parts.giveBack(tenure));
+      }, reject);
     });
   }
 
