@@ -98,8 +98,7 @@ export class Runs implements JobRunner {
   async abandonAll(reason: Error): Promise<void> {
     this.#isForced = true;
     this.cancelAll(reason);
-    if (await settlesWithin(this.#live.idle(), 0)) return;
-    this.#live.giveUpAll();
+    if (!(await settlesWithin(this.#live.idle(), 0))) this.#live.giveUpAll();
     await settlesWithin(this.idle(), FORCED_MS);
   }
 
