@@ -1,15 +1,21 @@
-import type { LeaseLostError, LeaseManager } from '@leasehold/core';
+import type { Lease, LeaseLostError, LeaseManager } from '@leasehold/core';
 
-type Told = (error: LeaseLostError) => void;
+interface Watched {
+  readonly lease: Lease;
+  told(error: LeaseLostError): void;
+}
 
 const watches = new WeakMap<LeaseManager, LossWatch>();
 
 /** Tells runs of the loss of their leases. One listener for each manager: one on the signal of each lease costs more. */
 export class LossWatch {
-  readonly #told = new Map<string, Told>();
+  readonly #watched = new Map<string, Watched>();
 
   constructor(manager: LeaseManager) {
-    manager.on('lost', ({ leaseId, error }) => this.#told.get(leaseId)?.(error));
+    manager.on('lost', ({ leaseId, fencingToken, error }) => {
+      const its = this.#watched.get(leaseId);
+      if (its?.lease.fencingToken === fencingToken) its.told(error);
+    });
   }
 
   static of(manager: LeaseManager): LossWatch {
@@ -19,11 +25,12 @@ export class LossWatch {
   }
 
   /** Until `end` is called, which is to be. */
-  begin(leaseId: string, told: Told): void {
-    this.#told.set(leaseId, told);
+  begin(lease: Lease, told: (error: LeaseLostError) => void): void {
+    this.#watched.set(lease.leaseId, { lease, told });
   }
 
-  end(leaseId: string): void {
-    this.#told.delete(leaseId);
+  /** The leaseId alone does not tell a lease from one that follows it. */
+  end(lease: Lease): void {
+    if (this.#watched.get(lease.leaseId)?.lease === lease) this.#watched.delete(lease.leaseId);
   }
 }

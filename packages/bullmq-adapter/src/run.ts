@@ -131,7 +131,7 @@ export class Runs implements JobRunner {
         throw new DelayedError();
       throw asError(error);
     } finally {
-      if (run.lease !== undefined) this.#watch.end(run.lease.leaseId);
+      if (run.lease !== undefined) this.#watch.end(run.lease);
       this.#live.leave(run);
       run.end();
     }
@@ -259,7 +259,7 @@ export class Runs implements JobRunner {
     const { signal } = lease;
     run.lease = lease;
     run.begin(signal);
-    this.#watch.begin(lease.leaseId, (error) => this.#announceLoss(run, error));
+    this.#watch.begin(lease, (error) => this.#announceLoss(run, error));
     this.#observer.acquired(job);
     return run.body(signal);
   }
@@ -374,7 +374,8 @@ function withLeaseProperty(job: Job, lease: Lease): LeasedJob {
  */
 function lossOf(lease: Lease, error: unknown): LeaseLostError | undefined {
   const { resource, grant, leaseId, fencingToken } = lease;
-  if (codeOf(error) === 'LEASE_LOST' && propertyOf(error, 'leaseId') === leaseId) return error as LeaseLostError;
+  const isOurs = propertyOf(error, 'leaseId') === leaseId && propertyOf(error, 'fencingToken') === fencingToken;
+  if (codeOf(error) === 'LEASE_LOST' && isOurs) return error as LeaseLostError;
   // By its fields: what a fence said in another process or thread comes without its class.
   const isStale = (at: unknown): boolean =>
     propertyOf(at, 'code') === 'STALE_TOKEN' &&
