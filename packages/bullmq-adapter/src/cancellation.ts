@@ -1,11 +1,16 @@
 import { isError } from './thrown.ts';
 
-/** Ends one run early: what asks for it is gathered in one native signal, whose reason is always an `Error`. */
+/**
+ * Ends one run early: what asks for it is gathered here, its reason always an `Error`. A `Brake` of the core; a native signal
+ * of it is made only for who asks for one.
+ */
 export class Cancellation {
-  readonly #controller = new AbortController();
   readonly #outer: AbortSignal | undefined;
   readonly #as: (reason: Error) => Error;
-  readonly #forward = (): void => this.cancel(this.#outer?.reason);
+  readonly #forward: () => void = () => this.cancel(this.#outer?.reason);
+  #reason: Error | undefined;
+  #listener: (() => void) | undefined;
+  #controller: AbortController | undefined;
 
   /**
    * `outer` may be a polyfill, as older versions of BullMQ had it: `AbortSignal.any` accepts such a signal and never fires,
@@ -19,14 +24,37 @@ export class Cancellation {
     else outer.addEventListener('abort', this.#forward);
   }
 
+  get aborted(): boolean {
+    return this.#reason !== undefined;
+  }
+
+  get reason(): Error | undefined {
+    return this.#reason;
+  }
+
   get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#reason !== undefined) this.#controller.abort(this.#reason);
+    }
     return this.#controller.signal;
+  }
+
+  /** One listener at a time: first whoever waits for the lease, then the lease. */
+  listen(listener: () => void): () => void {
+    this.#listener = listener;
+    return () => {
+      if (this.#listener === listener) this.#listener = undefined;
+    };
   }
 
   /** `worker.cancelJob` gives a text or nothing; thrown as it is, a text would be recorded as the failure "null". */
   cancel(reason: unknown): void {
+    if (this.#reason !== undefined) return;
     const why = typeof reason === 'string' ? reason : 'no reason given';
-    this.#controller.abort(this.#as(isError(reason) ? reason : new Error(`the job was cancelled: ${why}`)));
+    this.#reason = this.#as(isError(reason) ? reason : new Error(`the job was cancelled: ${why}`));
+    this.#controller?.abort(this.#reason);
+    this.#listener?.();
   }
 
   end(): void {

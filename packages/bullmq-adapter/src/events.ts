@@ -78,6 +78,7 @@ export class WorkerEvents implements RunObserver, TermObserver {
   }
 
   #announce(event: keyof LeaseEvents, ...args: unknown[]): void {
+    if (this.#worker.listenerCount(event) === 0) return;
     for (const listener of this.#worker.rawListeners(event)) {
       try {
         const result: unknown = (listener as (...args: unknown[]) => unknown).apply(this.#worker, args);

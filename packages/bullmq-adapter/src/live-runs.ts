@@ -5,8 +5,9 @@ import { storedOf } from './stored.ts';
 /** How long BullMQ may take to be done with a run, where nobody says when it is. */
 const DONE_AFTER_MS = 1000;
 
-/** Of all workers of the process, by what a job has wherever it is started. */
-const everywhere = new Map<string, Set<JobRun>>();
+/** Of all workers of the process, by the id of the job, which others may have as well. */
+const everywhere = new Map<string, readonly JobRun[]>();
+const none: readonly JobRun[] = [];
 
 /**
  * The runs of one worker. A run is live until it has ended; it is in the way of other runs of its job until BullMQ is done
@@ -15,9 +16,9 @@ const everywhere = new Map<string, Set<JobRun>>();
  */
 export class LiveRuns {
   readonly #live = new Set<JobRun>();
-  readonly #byJob = new Map<string, Set<JobRun>>();
-  /** Of which BullMQ's end will be told. */
-  readonly #processing = new WeakMap<Job, (() => void)[]>();
+  readonly #byJob = new Map<string, readonly JobRun[]>();
+  /** Of which BullMQ's end will be told, and who wants to know. */
+  readonly #processing = new Map<Job, readonly (() => void)[]>();
   readonly #idle = new Set<() => void>();
 
   get size(): number {
@@ -30,11 +31,11 @@ export class LiveRuns {
   }
 
   processing(job: Job): () => void {
-    const then: (() => void)[] = [];
-    this.#processing.set(job, then);
+    this.#processing.set(job, []);
     return () => {
+      const calls = this.#processing.get(job) ?? [];
       this.#processing.delete(job);
-      for (const call of then) call();
+      for (const call of calls) call();
     };
   }
 
@@ -45,10 +46,12 @@ export class LiveRuns {
   enter(run: JobRun): readonly JobRun[] | Promise<readonly JobRun[]> {
     this.#live.add(run);
     const { id } = run.job;
-    if (id === undefined) return [];
+    if (id === undefined) return none;
     const earlier = add(this.#byJob, id, run);
-    const alike = add(everywhere, keyOf(run.job), run).filter(
-      (its) => !earlier.includes(its) && its.job.attemptsStarted < run.job.attemptsStarted,
+    const ofThisId = add(everywhere, id, run);
+    if (ofThisId.length === 0) return earlier;
+    const alike = ofThisId.filter(
+      (its) => !earlier.includes(its) && isSame(its.job, run.job) && its.job.attemptsStarted < run.job.attemptsStarted,
     );
     return alike.length === 0 ? earlier : startedAgain(alike).then((copies) => [...earlier, ...copies]);
   }
@@ -67,13 +70,13 @@ export class LiveRuns {
    */
   whenDone(run: JobRun, call: () => void): void {
     const waiting = this.#processing.get(run.job);
-    if (waiting !== undefined) waiting.push(call);
+    if (waiting !== undefined) this.#processing.set(run.job, [...waiting, call]);
     else if (run.isInDoubt) setTimeout(call, DONE_AFTER_MS).unref();
     else call();
   }
 
   of(jobId: string): Iterable<JobRun> {
-    return this.#byJob.get(jobId) ?? [];
+    return this.#byJob.get(jobId) ?? none;
   }
 
   cancelAll(reason: Error): void {
@@ -88,13 +91,13 @@ export class LiveRuns {
     const { id } = run.job;
     if (id === undefined) return;
     remove(this.#byJob, id, run);
-    remove(everywhere, keyOf(run.job), run);
+    remove(everywhere, id, run);
   }
 }
 
 /** With its time: the id of a job that is gone may be given to another. */
-function keyOf({ queueQualifiedName, id, timestamp }: Job): string {
-  return `${queueQualifiedName} ${timestamp} ${id}`;
+function isSame(job: Job, other: Job): boolean {
+  return job.timestamp === other.timestamp && job.queueQualifiedName === other.queueQualifiedName;
 }
 
 /**
@@ -115,15 +118,14 @@ async function startedAgain(runs: readonly JobRun[]): Promise<readonly JobRun[]>
 }
 
 /** Returns what was there before. */
-function add(map: Map<string, Set<JobRun>>, key: string, run: JobRun): readonly JobRun[] {
-  const its = map.get(key) ?? new Set();
-  const before = [...its];
-  map.set(key, its.add(run));
+function add(map: Map<string, readonly JobRun[]>, id: string, run: JobRun): readonly JobRun[] {
+  const before = map.get(id) ?? none;
+  map.set(id, before === none ? [run] : [...before, run]);
   return before;
 }
 
-function remove(map: Map<string, Set<JobRun>>, key: string, run: JobRun): void {
-  const its = map.get(key);
-  its?.delete(run);
-  if (its?.size === 0) map.delete(key);
+function remove(map: Map<string, readonly JobRun[]>, id: string, run: JobRun): void {
+  const left = map.get(id)?.filter((its) => its !== run) ?? none;
+  if (left.length > 0) map.set(id, left);
+  else map.delete(id);
 }

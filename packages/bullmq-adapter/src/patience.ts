@@ -35,10 +35,12 @@ export class Patience {
   }
 
   /** What the work comes to; what it comes to after it was abandoned is dropped. */
-  async with<T>(work: Promise<T>): Promise<T | typeof ABANDONED> {
-    const abandoned = new Promise<typeof ABANDONED>((resolve) => (this.#giveUp = () => resolve(ABANDONED)));
-    if (this.#hasBegun && this.#isOver) this.#giveUp();
-    return Promise.race([work, abandoned]);
+  with<T>(work: Promise<T>): Promise<T | typeof ABANDONED> {
+    return new Promise((resolve, reject) => {
+      this.#giveUp = () => resolve(ABANDONED);
+      if (this.#hasBegun && this.#isOver) this.#giveUp();
+      work.then(resolve, reject);
+    });
   }
 
   end(): void {

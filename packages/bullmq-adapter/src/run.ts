@@ -15,6 +15,7 @@ import { JobRun } from './job-run.ts';
 import { LiveRuns } from './live-runs.ts';
 import { LiveWaiter, type Wait } from './live-waiter.ts';
 import { Losses } from './losses.ts';
+import { LossWatch } from './loss-watch.ts';
 import type { LeasedJob, LeaseSettings, SkippedResult } from './options.ts';
 import { ParkedJob } from './parked-job.ts';
 import { Parking, type Lot, type Question, type Spot } from './parking.ts';
@@ -47,8 +48,11 @@ export class Runs implements JobRunner {
   readonly #manager: LeaseManager;
   readonly #settings: LeaseSettings;
   readonly #acquire: AcquireOptions;
+  /** Of a job that does not wait for its resource: checked once, with the first. */
+  #prepared: ReturnType<LeaseManager['jobs']['prepare']> | undefined;
   readonly #observer: RunObserver;
   readonly #closing: AbortSignal;
+  readonly #watch: LossWatch;
   readonly #live = new LiveRuns();
   readonly #losses = new Losses();
   readonly #waiter = new LiveWaiter();
@@ -65,6 +69,7 @@ export class Runs implements JobRunner {
     this.#acquire = { ...settings.acquire, detached: true };
     this.#observer = observer;
     this.#closing = closing;
+    this.#watch = LossWatch.of(manager);
     if (settings.whenBusy !== 'delay') return;
     const lot = Parking.of(manager).open();
     this.#lot = lot;
@@ -77,8 +82,9 @@ export class Runs implements JobRunner {
     return this.#live.size;
   }
 
-  idle(): Promise<void> {
-    return this.#live.idle();
+  async idle(): Promise<void> {
+    await this.#live.idle();
+    await this.#manager.jobs.released();
   }
 
   processing(job: Job): () => void {
@@ -92,8 +98,7 @@ export class Runs implements JobRunner {
   async abandonAll(reason: Error): Promise<void> {
     this.#isForced = true;
     this.cancelAll(reason);
-    if (await settlesWithin(this.idle(), 0)) return;
-    this.#live.giveUpAll();
+    if (!(await settlesWithin(this.#live.idle(), 0))) this.#live.giveUpAll();
     await settlesWithin(this.idle(), FORCED_MS);
   }
 
@@ -119,13 +124,14 @@ export class Runs implements JobRunner {
     try {
       const earlier = copies instanceof Promise ? await copies : copies;
       const value = await (earlier.length > 0 ? this.#refuseCopy(run, earlier) : this.#settle(run));
-      if (await run.isDisowned(this.#closing)) throw new DelayedError();
+      if (run.isInDoubt && (await run.isDisowned(this.#closing))) throw new DelayedError();
       return value;
     } catch (error) {
-      if (propertyOf(error, 'name') !== 'DelayedError' && (await run.isDisowned(this.#closing)))
+      if (run.isInDoubt && propertyOf(error, 'name') !== 'DelayedError' && (await run.isDisowned(this.#closing)))
         throw new DelayedError();
       throw asError(error);
     } finally {
+      if (run.lease !== undefined) this.#watch.end(run.lease);
       this.#live.leave(run);
       run.end();
     }
@@ -148,11 +154,13 @@ export class Runs implements JobRunner {
       const outcome = await this.#try(run, resource);
       if ('value' in outcome) return outcome.value as R;
       if ('putBack' in outcome) return this.#putBack(run, outcome);
-      const { signal } = run.cancellation;
+      const { cancellation } = run;
       const leftMs = patientUntilMs - performance.now();
-      if (leftMs > 0) await pause(Math.min(pauseMs, leftMs) * (0.75 + Math.random() / 4), signal, this.#closing);
-      if (this.#wasCancelled(run)) throw new RunCancelledError(String(resource), 'caller', undefined, signal.reason);
-      if (leftMs <= 0 || signal.aborted || this.#closing.aborted) {
+      if (leftMs > 0)
+        await pause(Math.min(pauseMs, leftMs) * (0.75 + Math.random() / 4), cancellation.signal, this.#closing);
+      if (this.#wasCancelled(run))
+        throw new RunCancelledError(String(resource), 'caller', undefined, cancellation.reason);
+      if (leftMs <= 0 || cancellation.aborted || this.#closing.aborted) {
         this.#trouble(outcome.again);
         return this.#putBack(run, { putBack: outcome.again, forMs: OUTAGE_DELAY_MS });
       }
@@ -176,11 +184,10 @@ export class Runs implements JobRunner {
       return { putBack: new Error('the worker is closing'), forMs: delayMs(run.job, Infinity) };
     const question = resource === null ? undefined : this.#lot?.ask(resource);
     try {
-      const work = resource === null ? this.#runBare(run) : this.#runLeased(run, resource, question);
-      const outcome = await run.patience.with(work);
+      const outcome = await run.patience.with(this.#begin(run, resource, question));
       if (outcome !== ABANDONED) {
         if ('value' in outcome) this.#losses.forget(run.job);
-        return outcome;
+        return 'reason' in outcome ? this.#busy(run.job, String(resource), outcome, question) : outcome;
       }
     } catch (error) {
       if (run.signal !== undefined) return this.#ended(run, error);
@@ -191,34 +198,47 @@ export class Runs implements JobRunner {
     return this.#abandoned(run);
   }
 
+  #begin<R>(run: JobRun<R>, resource: string | null, question: Question | undefined): Promise<Outcome<R> | Refusal> {
+    if (resource === null) return this.#runBare(run);
+    const wait = this.#waitOf(run.job);
+    if (wait !== undefined) return this.#runWaiting(run, resource, question, wait);
+    const { jobs } = this.#manager;
+    this.#prepared ??= jobs.prepare({ ...this.#acquire, park: this.#settings.whenBusy === 'delay' });
+    return jobs.tryRun(resource, this.#prepared, run.cancellation, (lease) => {
+      question?.granted();
+      this.#lot?.begins(resource);
+      return this.#runBody(run, lease);
+    });
+  }
+
   async #runBare<R>(run: JobRun<R>): Promise<Outcome<R>> {
     const { signal } = run.cancellation;
     run.begin(signal);
     return { value: await run.body(signal) };
   }
 
-  async #runLeased<R>(run: JobRun<R>, resource: string, question: Question | undefined): Promise<Outcome<R>> {
-    const { job, cancellation } = run;
-    const wait = this.#waitOf(job);
-    const stop = wait === undefined ? undefined : this.#endOnClosing(run, resource);
-    const how = wait === undefined ? { park: question !== undefined } : { wait: wait.forMs };
-    const options = { ...this.#acquire, ...how, signal: cancellation.signal };
+  async #runWaiting<R>(
+    run: JobRun<R>,
+    resource: string,
+    question: Question | undefined,
+    wait: Wait,
+  ): Promise<Outcome<R> | Refusal> {
+    const stop = this.#endOnClosing(run, resource);
+    const options = { ...this.#acquire, wait: wait.forMs, signal: run.cancellation.signal };
     try {
       const result = await this.#manager.tryRun(resource, options, (lease) => {
-        stop?.();
-        wait?.end(false);
+        stop();
+        wait.end(false);
         question?.granted();
         this.#lot?.begins(resource);
         return this.#runBody(run, lease);
       });
-      if (result.ran) return result;
-      const outcome = this.#busy(job, resource, result, question);
       // Standing in line is not leaving a name.
-      if (wait !== undefined) this.#lot?.leaveName(resource);
-      return outcome;
+      if (!result.ran) this.#lot?.leaveName(resource);
+      return result;
     } finally {
-      stop?.();
-      wait?.end(true);
+      stop();
+      wait.end(true);
     }
   }
 
@@ -234,21 +254,14 @@ export class Runs implements JobRunner {
     return () => this.#closing.removeEventListener('abort', end);
   }
 
-  async #runBody<R>(run: JobRun<R>, lease: Lease): Promise<R> {
+  #runBody<R>(run: JobRun<R>, lease: Lease): Promise<R> | R {
     const job = withLeaseProperty(run.job, lease);
     const { signal } = lease;
-    const announceLoss = (): void => {
-      if (codeOf(signal.reason) === 'LEASE_LOST') this.#announceLoss(run, signal.reason as LeaseLostError);
-    };
     run.lease = lease;
     run.begin(signal);
-    signal.addEventListener('abort', announceLoss);
-    try {
-      this.#observer.acquired(job);
-      return await run.body(signal);
-    } finally {
-      signal.removeEventListener('abort', announceLoss);
-    }
+    this.#watch.begin(lease, (error) => this.#announceLoss(run, error));
+    this.#observer.acquired(job);
+    return run.body(signal);
   }
 
   #busy(job: Job, resource: string, refusal: Refusal, question: Question | undefined): Outcome<never> {
@@ -295,7 +308,7 @@ export class Runs implements JobRunner {
 
   /** Somebody cancelled the job itself (`worker.cancelJob`): it fails, as it does when its processor hears of it. */
   #wasCancelled({ cancellation, isInDoubt }: JobRun): boolean {
-    const { aborted, reason } = cancellation.signal;
+    const { aborted, reason } = cancellation;
     return aborted && !isInDoubt && !isShutdown(reason);
   }
 
@@ -361,7 +374,8 @@ function withLeaseProperty(job: Job, lease: Lease): LeasedJob {
  */
 function lossOf(lease: Lease, error: unknown): LeaseLostError | undefined {
   const { resource, grant, leaseId, fencingToken } = lease;
-  if (codeOf(error) === 'LEASE_LOST' && propertyOf(error, 'leaseId') === leaseId) return error as LeaseLostError;
+  const isOurs = propertyOf(error, 'leaseId') === leaseId && propertyOf(error, 'fencingToken') === fencingToken;
+  if (codeOf(error) === 'LEASE_LOST' && isOurs) return error as LeaseLostError;
   // By its fields: what a fence said in another process or thread comes without its class.
   const isStale = (at: unknown): boolean =>
     propertyOf(at, 'code') === 'STALE_TOKEN' &&

@@ -47,9 +47,12 @@ export function showingSpan<T>(callback: TraceCallback<T>): TraceCallback<T> {
  *
  * Without telemetry, or where the span cannot be found, it only runs it.
  */
-export async function traced<R>(job: Job, run: () => Promise<R>): Promise<R> {
+export function traced<R>(job: Job, run: () => Promise<R>): Promise<R> {
   const span = spans.getStore();
-  if (span === undefined) return run();
+  return span === undefined ? run() : tracedIn(span, job, run);
+}
+
+async function tracedIn<R>(span: Span, job: Job, run: () => Promise<R>): Promise<R> {
   const trace = new JobTrace(span);
   traces.set(job, trace);
   try {

@@ -96,13 +96,12 @@ export function withLease<Base extends WorkerClass>(
       if (!isJobScope && options.autorun !== false) void this.run();
     }
 
-    override async processJob(...args: Parameters<Worker['processJob']>): ReturnType<Worker['processJob']> {
-      const done = this.#runner.processing?.(args[0]);
-      try {
-        return await super.processJob(...args);
-      } finally {
-        done?.();
-      }
+    override processJob(...args: Parameters<Worker['processJob']>): ReturnType<Worker['processJob']> {
+      const end = this.#runner.processing?.(args[0]);
+      const processed = super.processJob(...args);
+      // Before BullMQ goes on: it is the first to be told.
+      if (end !== undefined) processed.then(end, end);
+      return processed;
     }
 
     protected override callProcessJob(job: Job, token: string, signal?: AbortSignal): Promise<unknown> {

@@ -70,6 +70,30 @@ describe('a run', () => {
     expect(heard).toEqual(['busy true']);
   });
 
+  it('ends before the store has heard of the release; the next of its resource begins after, and is not put back', async () => {
+    const { run, runs, store, heard } = setUp();
+    let send = (): void => {};
+    store.once('release', { request: new Promise<void>((resolve) => (send = resolve)) });
+    await expect(run(fakeJob(), () => 'first')).resolves.toBe('first');
+    const second = run(fakeJob({ id: '2' }), () => 'second');
+    await new Promise(setImmediate);
+    send();
+    await expect(second).resolves.toBe('second');
+    expect(heard).toEqual(['acquired true', 'acquired true']);
+    await runs.idle();
+  });
+
+  it('is idle only when its release has been confirmed, for a worker that closes', async () => {
+    const { run, runs, store, manager } = setUp();
+    let send = (): void => {};
+    store.once('release', { request: new Promise<void>((resolve) => (send = resolve)) });
+    await run(fakeJob(), () => 1);
+    const state = runs.idle().then(async () => (await manager.inspect('reports'))?.state);
+    await new Promise(setImmediate);
+    send();
+    await expect(state).resolves.toBe('free');
+  });
+
   it('says for how many whole milliseconds it is busy', async () => {
     const { run, manager, busyForMs } = setUp();
     await using _ = await manager.acquire('reports');

@@ -28,6 +28,7 @@ const managerOptions: Record<keyof Omit<LeaseManagerOptions, 'store'>, true> = {
   owner: true,
   history: true,
   quarantine: true,
+  linger: true,
   logger: true,
   clock: true,
 };

@@ -1,4 +1,4 @@
-import { ConfigError, LeaseLostError, ManagerClosedError, type LossReason } from '../errors.ts';
+import { ConfigError, ManagerClosedError, type LossReason } from '../errors.ts';
 import { refusalIn } from '../fence/fence.ts';
 import { onAbort } from '../abort-listeners.ts';
 import { ManagerEmitter } from '../events.ts';
@@ -29,9 +29,10 @@ import { describeTenure, type HeldLease } from './held.ts';
 import { groundOf, type Ground } from './ground.ts';
 import { HandOver } from './hand-over.ts';
 import { describeEvent, describeRecord, type HistoryEntry, type LeaseInfo, type TickInfo } from './info.ts';
+import { Jobs, type JobSide } from './jobs.ts';
 import { Lease, type LeaseKeeping } from './lease.ts';
 import { Lingerer } from './lingerer.ts';
-import { cancelReasonOf, outcomeOf } from './outcome.ts';
+import { cancelReasonOf, lossOfRun, outcomeOf } from './outcome.ts';
 import { OwnerRecord } from './owner-record.ts';
 import { PauseWarner } from './pause-warner.ts';
 import { refusalError, type Refusal } from './refusal.ts';
@@ -75,6 +76,8 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
   readonly #owner: OwnerIdentity;
   readonly #keeping: LeaseKeeping;
   #closed: Promise<CloseResult> | undefined;
+  /** What adapters run the jobs of a queue with; not for users. */
+  readonly jobs: Jobs;
 
   /** Throws `ConfigError` for options that cannot work. Connects to nothing: the store does, on its first use. */
   constructor(options: LeaseManagerOptions) {
@@ -122,6 +125,12 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
         return ticket;
       },
     };
+    this.jobs = new Jobs({
+      prepare: (given) => parseAcquireOptions(given, settings),
+      obtain: (resource, given) => this.#obtain(resource, given),
+      runBody: (...args) => this.#runBody(...args),
+      giveBack: (tenure) => this.#releaser.release(tenure, 'not-started'),
+    });
     this.#context.announcer.opened(timing, store.description);
   }
 
@@ -353,13 +362,14 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     }
   }
 
-  async #runBody<T>(tenure: Tenure, settings: AcquireSettings, body: RunBody<T>): Promise<T> {
+  async #runBody<T>(tenure: Tenure, settings: AcquireSettings, body: RunBody<T>, job?: JobSide): Promise<T> {
     const lease = new Lease(tenure, this.#keeping);
     const scope: Scope = { lease, enclosing: currentScope(), settled: false };
     const { signal } = settings;
-    const cancel = (): void => tenure.cancel(cancelReasonOf(signal?.reason), signal?.reason);
-    const stopListening = signal === undefined ? undefined : onAbort(signal, cancel);
-    if (signal?.aborted === true) cancel();
+    const outer = job?.brake ?? signal;
+    const cancel = (): void => tenure.cancel(cancelReasonOf(outer?.reason), outer?.reason);
+    const stopListening = job?.brake.listen(cancel) ?? (signal && onAbort(signal, cancel));
+    if (outer?.aborted === true) cancel();
     tenure.inBody = true;
 
     let value: T | undefined;
@@ -382,18 +392,10 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     tenure.inBody = false;
     stopListening?.();
 
-    await this.#releaser.release(tenure, outcomeOf(held, failed, failure, tenure));
-    if (!held && !tenure.handedOver) {
-      const loss = tenure.lossError();
-      if (failed && failure === loss) throw loss;
-      throw new LeaseLostError(tenure.resource, {
-        reason: loss.reason,
-        leaseId: loss.leaseId,
-        fencingToken: tenure.grant.fencingToken,
-        settled: failed ? { error: failure } : { value },
-        cause: failed ? failure : loss.cause,
-      });
-    }
+    const release = this.#releaser.release(tenure, outcomeOf(held, failed, failure, tenure));
+    if (job === undefined) await release;
+    else job.behind(tenure, release);
+    if (!held && !tenure.handedOver) throw lossOfRun(tenure, failed ? { error: failure } : { value });
     if (failed) throw failure;
     return value as T;
   }

@@ -1,6 +1,6 @@
 /** What a body came to, and why it was cancelled, in the store's words. */
 
-import { LeaseholdError, RunCancelledError } from '../errors.ts';
+import { LeaseholdError, LeaseLostError, RunCancelledError } from '../errors.ts';
 import type { Outcome } from '../store/store.ts';
 import type { Tenure } from './tenure.ts';
 
@@ -16,4 +16,21 @@ export function outcomeOf(held: boolean, failed: boolean, failure: unknown, tenu
   if (!held) return 'aborted';
   if (!failed) return 'done';
   return tenure.cancellation === undefined ? 'failed' : 'aborted';
+}
+
+/** What a run is rejected with that was no longer held when its body had settled. */
+export function lossOfRun(
+  tenure: Tenure,
+  settled: { readonly value: unknown } | { readonly error: unknown },
+): LeaseLostError {
+  const loss = tenure.lossError();
+  const failed = 'error' in settled;
+  if (failed && settled.error === loss) return loss;
+  return new LeaseLostError(tenure.resource, {
+    reason: loss.reason,
+    leaseId: loss.leaseId,
+    fencingToken: tenure.grant.fencingToken,
+    settled,
+    cause: failed ? settled.error : loss.cause,
+  });
 }

@@ -1,0 +1,103 @@
+import { RunCancelledError } from '../errors.ts';
+import type { AcquireSettings } from '../options.ts';
+import { isRefusal } from './acquirer.ts';
+import type { RunBody, TryRunResult } from './manager.ts';
+import type { Refusal } from './refusal.ts';
+import type { Tenure } from './tenure.ts';
+
+/**
+ * Ends a run from outside, as a signal does, for those who have a run every few microseconds: nothing is made, and nobody
+ * listens, before it is pulled.
+ */
+export interface Brake {
+  /** Whether it was pulled. */
+  readonly aborted: boolean;
+  /** Why. */
+  readonly reason: Error | undefined;
+  /** Calls the listener once when it is pulled; in place of the one before. What it returns ends that. */
+  listen(listener: () => void): () => void;
+}
+
+/** What the run of a job has beside its body. */
+export interface JobSide {
+  readonly brake: Brake;
+  /** Given the release, which is not waited for. */
+  behind(tenure: Tenure, release: Promise<unknown>): void;
+}
+
+/** What it takes of the manager. */
+export interface JobParts {
+  prepare(options: object): AcquireSettings;
+  obtain(resource: string, settings: AcquireSettings): Promise<Tenure | Refusal>;
+  runBody<T>(tenure: Tenure, settings: AcquireSettings, body: RunBody<T>, job: JobSide): Promise<T>;
+  giveBack(tenure: Tenure): Promise<unknown>;
+}
+
+/**
+ * Runs that follow one another at once, as the jobs of a queue do. As `tryRun` of the manager, except that nobody waits
+ * for the release but the next run of that resource here: until then a run that has resolved may still hold it for others.
+ */
+export class Jobs {
+  readonly #parts: JobParts;
+  readonly #releases = new Map<string, Promise<unknown>>();
+  readonly #behind = (tenure: Tenure, release: Promise<unknown>): void => this.#keep(tenure.resource, release);
+
+  constructor(parts: JobParts) {
+    this.#parts = parts;
+  }
+
+  /** Options that are checked once for many runs. Throws `ConfigError`. */
+  prepare(options: object): AcquireSettings {
+    return this.#parts.prepare(options);
+  }
+
+  /** For settings that do not wait and have no signal; rejects as `tryRun` does. */
+  async tryRun<T>(
+    resource: string,
+    settings: AcquireSettings,
+    brake: Brake,
+    body: RunBody<T>,
+  ): Promise<TryRunResult<T>> {
+    const tenure = await this.#obtain(resource, settings, brake);
+    if (isRefusal(tenure)) return { ran: false, ...tenure };
+    const side = { brake, behind: this.#behind };
+    return { ran: true, value: await this.#parts.runBody(tenure, settings, body, side) };
+  }
+
+  /** Resolves when all that has been given back until now is, or will be known to the store too late. Never rejects. */
+  async released(): Promise<void> {
+    await Promise.all(this.#releases.values());
+  }
+
+  /** Left as soon as the brake is pulled; what is granted after that is given back. */
+  #obtain(resource: string, settings: AcquireSettings, brake: Brake): Promise<Tenure | Refusal> {
+    return new Promise((resolve, reject) => {
+      let isLeft = false;
+      const leave = (): void => {
+        isLeft = true;
+        reject(new RunCancelledError(resource, 'caller', undefined, brake.reason));
+      };
+      if (brake.aborted) return leave();
+      // Until the run listens in its place; once this has settled it changes nothing.
+      brake.listen(leave);
+      this.#ask(resource, settings).then((tenure) => {
+        if (!isLeft) resolve(tenure);
+        else if (!isRefusal(tenure)) this.#keep(resource, this.#parts.giveBack(tenure));
+      }, reject);
+    });
+  }
+
+  /** Whoever asks before the last run has given it back would be refused because of it. */
+  #ask(resource: string, settings: AcquireSettings): Promise<Tenure | Refusal> {
+    const release = this.#releases.get(resource);
+    if (release === undefined) return this.#parts.obtain(resource, settings);
+    return release.then(() => this.#parts.obtain(resource, settings));
+  }
+
+  #keep(resource: string, release: Promise<unknown>): void {
+    this.#releases.set(resource, release);
+    void release.then(() => {
+      if (this.#releases.get(resource) === release) this.#releases.delete(resource);
+    });
+  }
+}

@@ -1,0 +1,122 @@
+import { RunCancelledError } from '@leasehold/core';
+import { describe, expect, it } from 'vitest';
+import type { Brake } from '../../src/lease/jobs.ts';
+import { bench, deferred } from './setup.ts';
+
+/** A brake that can be pulled. */
+function brake(): Brake & { pull(reason: Error): void } {
+  let reason: Error | undefined;
+  let listener = (): void => {};
+  return {
+    get aborted() {
+      return reason !== undefined;
+    },
+    get reason() {
+      return reason;
+    },
+    listen(its) {
+      listener = its;
+      return () => (listener = () => {});
+    },
+    pull(why) {
+      reason = why;
+      listener();
+    },
+  };
+}
+
+describe('runs that follow one another', () => {
+  it('do not wait for the release of one that is over, unless they want its resource', async () => {
+    const { manager, store } = bench();
+    const { jobs } = manager;
+    const settings = jobs.prepare({});
+    const held = deferred();
+    store.once('release', { reply: held.promise });
+    await jobs.tryRun('a', settings, brake(), () => {});
+    await jobs.tryRun('b', settings, brake(), () => {});
+    let isRunning = false;
+    const asked = store.calls.acquire;
+    const next = jobs.tryRun('a', settings, brake(), () => (isRunning = true));
+    await new Promise(setImmediate);
+    expect([isRunning, store.calls.acquire]).toEqual([false, asked]);
+    held.resolve();
+    await expect(next).resolves.toMatchObject({ ran: true });
+    await manager.close();
+  });
+
+  it('are all given back when that is said', async () => {
+    const { manager, store, other } = bench();
+    const held = deferred();
+    store.once('release', { request: held.promise });
+    await manager.jobs.tryRun('a', manager.jobs.prepare({}), brake(), () => {});
+    let isReleased = false;
+    const released = manager.jobs.released().then(() => (isReleased = true));
+    await new Promise(setImmediate);
+    expect(isReleased).toBe(false);
+    held.resolve();
+    await released;
+    const theirs = other();
+    await expect(theirs.run('a', () => 'theirs')).resolves.toBe('theirs');
+    await manager.close();
+  });
+
+  it('end the lease with the body: no longer held, and refused at once, while the release is under way', async () => {
+    const { manager, store } = bench();
+    const held = deferred();
+    store.once('release', { reply: held.promise });
+    const result = await manager.jobs.tryRun('a', manager.jobs.prepare({}), brake(), (lease) => lease);
+    const lease = result.ran ? result.value : undefined;
+    expect(lease?.isHeld()).toBe(false);
+    expect(() => lease?.assertHeld()).toThrow(expect.objectContaining({ code: 'LEASE_LOST', reason: 'released' }));
+    held.resolve();
+    await manager.close();
+  });
+
+  it('are left at once when they are braked before the store has answered, and what comes then is given back', async () => {
+    const { manager, store, other } = bench();
+    const held = deferred();
+    store.once('acquire', { reply: held.promise });
+    const its = brake();
+    const run = manager.jobs.tryRun('a', manager.jobs.prepare({}), its, () => expect.unreachable());
+    const why = new Error('enough');
+    its.pull(why);
+    await expect(run).rejects.toMatchObject({ code: 'RUN_CANCELLED', reason: 'caller', cause: why });
+    const released = store.next('release', 'settled');
+    held.resolve();
+    await released;
+    await expect(other().run('a', () => 'theirs')).resolves.toBe('theirs');
+    await manager.close();
+  });
+
+  it('are cancelled by the brake, with the lease held, and do not begin when it was pulled before', async () => {
+    const { manager, store } = bench();
+    const { jobs } = manager;
+    const settings = jobs.prepare({});
+    const its = brake();
+    const shutdown = new RunCancelledError('worker', 'shutdown');
+    const result = await jobs.tryRun('a', settings, its, async (lease) => {
+      its.pull(shutdown);
+      return { reason: lease.signal.reason as unknown, isHeld: lease.isHeld() };
+    });
+    expect(result).toMatchObject({ value: { isHeld: true, reason: { code: 'RUN_CANCELLED', reason: 'shutdown' } } });
+    const asked = store.calls.acquire;
+    await expect(jobs.tryRun('a', settings, its, () => {})).rejects.toMatchObject({ code: 'RUN_CANCELLED' });
+    expect(store.calls.acquire).toBe(asked);
+    await manager.close();
+  });
+
+  it('are refused as a value, and rejected with the loss when the lease was lost before the body settled', async () => {
+    const { manager, clock, other } = bench();
+    const { jobs } = manager;
+    const settings = jobs.prepare({});
+    const theirs = await other().acquire('a');
+    await expect(jobs.tryRun('a', settings, brake(), () => {})).resolves.toMatchObject({ ran: false, reason: 'held' });
+    await theirs.release();
+    const lost = jobs.tryRun('a', settings, brake(), () => {
+      clock.advance(4000);
+      return 'late';
+    });
+    await expect(lost).rejects.toMatchObject({ code: 'LEASE_LOST', settled: { value: 'late' } });
+    await manager.close();
+  });
+});
