@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import { TcpProxy } from '../support/proxy.ts';
 import { connectRedis } from '../support/redis-client.ts';
@@ -242,4 +242,16 @@ describe("a client handed in is duplicated: its options, its database, its life 
     expect(await client.ping()).toBe('PONG');
     client.destroy();
   });
+});
+
+test.each([
+  ['a URL', (url: string) => url],
+  ['a client', (url: string) => new Redis(url, { lazyConnect: true })],
+])('of %s, ioredis is given its commands ready made, without the detours of a call', async (_, on) => {
+  await using server = await startRedis();
+  const called = vi.spyOn(Redis.prototype, 'call');
+  onTestFinished(() => called.mockRestore());
+  const store = storeOn(on(server.url));
+  expect(await store.acquire(acquireOf('r'), call)).toMatchObject({ kind: 'granted' });
+  expect(called).not.toHaveBeenCalled();
 });

@@ -142,13 +142,17 @@ export async function ioredisClient(
     return owned(cluster, clusterSend(cluster), () => cluster.nodes('master'), overrides, ways);
   }
   let client: IoredisRedis;
+  let send: Send;
   if (isIoredis(source)) {
     client = (source as IoredisRedis).duplicate(overrides);
+    const ours = await importIoredis().catch(() => undefined);
+    // There may be several versions of it in one process.
+    send = ours !== undefined && client instanceof ours.Redis ? lean(client, ours.Command) : calling(client);
   } else {
-    const { Redis } = await importIoredis();
+    const { Redis, Command } = await importIoredis();
     client = typeof source === 'string' ? new Redis(overrides, source) : new Redis({ ...source, ...overrides });
+    send = lean(client, Command);
   }
-  const send = lean(client);
   const serving = (): Serving => ({ send, address: peerOf(client), others: [] });
   return owned(client, send, () => [client], overrides, { serving, everyServing: () => [serving()] });
 }
@@ -272,12 +276,7 @@ function owned(
     connect: () => client.connect(),
     disconnect: (reconnect) => client.disconnect(reconnect),
     send,
-    nodes: () =>
-      nodes().map(
-        (node): Send =>
-          (command, args) =>
-            node.call(command, ...args),
-      ),
+    nodes: () => nodes().map((node) => calling(node)),
     ear(hear) {
       return earOf(anyOf(nodes()).duplicate({ ...overrides, retryStrategy: null }), hear);
     },
@@ -307,9 +306,7 @@ export function retryDelayMs(times: number): number {
  * `client.call` without its detours. The arguments are put in after the constructor, which would flatten and convert an
  * array that is flat and of strings already; that alone is a tenth of a round trip.
  */
-function lean(client: IoredisRedis): Send {
-  const { Command } = client.constructor as unknown as { readonly Command?: IoredisCommandClass };
-  if (Command === undefined) return (command, args) => client.call(command, ...args);
+function lean(client: IoredisRedis, Command: IoredisCommandClass): Send {
   const none: string[] = [];
   const options = { replyEncoding: 'utf8' } as const;
   return (name, args) => {
@@ -318,6 +315,10 @@ function lean(client: IoredisRedis): Send {
     client.sendCommand(command);
     return command.promise;
   };
+}
+
+function calling(client: IoredisClient): Send {
+  return (command, args) => client.call(command, ...args);
 }
 
 /** The keys among a command's arguments, as ioredis knows its commands. */
