@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { tmpdir } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
 import { find } from '../../scripts/services/binaries.mjs';
@@ -93,7 +94,7 @@ await Promise.all(
   Array.from({ length: parallel }, async () => {
     for (let plan = next(); plan !== null; plan = next()) {
       try {
-        tell(await playEpisode(plan, services));
+        tell(await Promise.race([playEpisode(plan, services), tooLong()]));
       } catch (error) {
         report.failed(plan, error);
         console.log(`NOT PLAYED  ${titleOf(plan)}: ${error instanceof Error ? (error.stack ?? '') : String(error)}`);
@@ -107,6 +108,12 @@ const code = report.isGood ? 0 : 1;
 await queue.stop();
 await cleanUp();
 process.exit(code);
+
+/** Ten minutes: whatever an episode waits for then does not come, and the others go on. */
+async function tooLong(): Promise<never> {
+  await sleep(600_000, undefined, { ref: false });
+  throw new Error('it did not end');
+}
 
 function tell(episode: Episode): void {
   report.add(episode);

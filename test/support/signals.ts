@@ -2,10 +2,14 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** SIGSTOP; resolves when the system says that the process is stopped. */
+/** SIGSTOP; resolves when the system says that the process is stopped. Rejects if it has ended. */
 export async function stop(pid: number): Promise<void> {
   process.kill(pid, 'SIGSTOP');
-  while (!/^[Tt]/.test(stateOf(pid))) await sleep(1);
+  for (let state = stateOf(pid); !/^[Tt]/.test(state); state = stateOf(pid)) {
+    // Its parent may be stopped, too, and not take note.
+    if (state === 'Z') throw new Error(`process ${pid} has ended`);
+    await sleep(1);
+  }
 }
 
 export function cont(pid: number): void {
