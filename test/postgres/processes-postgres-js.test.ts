@@ -68,6 +68,7 @@ const bodies: Readonly<Record<string, (tx: TransactionSql) => Promise<unknown>>>
     await add(tx);
     const [session] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`;
     const waiting = tx`select pg_sleep(60)`.catch(() => add(tx));
+    waiting.catch(() => {}); // it may reject before it is waited for
     await admin`select pg_terminate_backend(${session?.pid ?? 0})`;
     await waiting;
   },
