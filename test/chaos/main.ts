@@ -3,54 +3,22 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 
 import { find } from '../../scripts/services/binaries.mjs';
 import { cleanUp } from '../../scripts/services/guard.mjs';
 import { thisMachine } from '../../scripts/services/machine.mjs';
 import { startPostgres } from '../../scripts/services/postgres.mjs';
 import { startRedis } from '../support/redis-server.ts';
+import { readArguments } from './arguments.ts';
 import { playEpisode, type Episode } from './episode.ts';
 import { nemeses } from './nemeses/index.ts';
 import { missing } from './needs.ts';
-import type { WorkloadName } from './nemesis.ts';
-import { nemesesNamed, roundOf, titleOf, WORKLOADS, type Plan } from './plan.ts';
+import { againOf, argumentsFor, nemesesNamed, roundOf, titleOf, type Plan } from './plan.ts';
 import { Report } from './report.ts';
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: 'string' },
-    seed: { type: 'string', default: `${Date.now() % 2 ** 31}` },
-    only: { type: 'string', default: '' },
-    workload: { type: 'string', default: WORKLOADS.join(',') },
-    pairs: { type: 'boolean', default: false },
-    parallel: { type: 'string', default: '2' },
-    seconds: { type: 'string', default: '8' },
-    list: { type: 'boolean', default: false },
-    report: { type: 'string' },
-  },
-});
+const { seed, parallel, strikeMs, forMs, only, workloads, pairs, list, report: reportFile, episode } = readArguments();
 
-/** Of the command line. */
-function numberOf(name: 'minutes' | 'seed' | 'parallel' | 'seconds', value: string, least: number): number {
-  const number = Number(value);
-  if (Number.isFinite(number) && number >= least) return number;
-  throw new Error(`--${name} is ${value}: it must be a number from ${least}`);
-}
-
-const commas = (text: string): string[] => text.split(',').filter((each) => each !== '');
-const seed = numberOf('seed', values.seed, 0);
-const parallel = numberOf('parallel', values.parallel, 1);
-const strikeMs = numberOf('seconds', values.seconds, 1) * 1000;
-const forMs = values.minutes === undefined ? null : numberOf('minutes', values.minutes, 0) * 60_000;
-const only = commas(values.only);
-const workloads = commas(values.workload).map((name) => {
-  const known = WORKLOADS.find((each) => each === name);
-  if (known === undefined) throw new Error(`--workload is ${name}: it must be one of ${WORKLOADS.join(', ')}`);
-  return known satisfies WorkloadName;
-});
-
-if (values.list) {
+if (list) {
   for (const { name, needs = [] } of nemeses) {
     const why = needs.map(missing).find((each) => each !== null);
     console.log(why === undefined ? name : `${name}  [not on this machine: ${why}]`);
@@ -81,10 +49,8 @@ function next(): Plan | null {
   if (isOver()) return null;
   if (at === plans.length) {
     if (round > 0 && untilMs === null) return null;
-    plans = roundOf(
-      { seed: seed + round++, workloads, only, pairs: values.pairs, strikeMs },
-      (need) => missing(need) === null,
-    );
+    const wanted = { seed: seed + round++, workloads, only, pairs, strikeMs };
+    plans = episode === undefined ? roundOf(wanted, (need) => missing(need) === null) : [againOf(wanted, episode)];
     at = 0;
   }
   return plans[at++] ?? null;
@@ -103,7 +69,7 @@ await Promise.all(
   }),
 );
 console.log(`\n${report.text()}`);
-if (values.report !== undefined) writeFileSync(values.report, `${JSON.stringify(report.json(), null, 2)}\n`);
+if (reportFile !== undefined) writeFileSync(reportFile, `${JSON.stringify(report.json(), null, 2)}\n`);
 const code = report.isGood ? 0 : 1;
 await queue.stop();
 await cleanUp();
@@ -131,7 +97,7 @@ function tell(episode: Episode): void {
     console.log(all[0]);
     if (all.length > 1) console.log(`  and ${all.length - 1} more of ${rule}`);
   }
-  console.log(`its history: ${file}`);
+  console.log(`its history: ${file}\nagain: npm run chaos -- ${argumentsFor(plan)}`);
 }
 
 /** By the number of the rule; what is no rule's stands for itself. */

@@ -15,6 +15,8 @@ export interface Plan {
   readonly attempts?: number;
 }
 
+const SEATS = 3;
+
 export const WORKLOADS: readonly WorkloadName[] = ['core', 'cron', 'bullmq'];
 
 export interface Wanted {
@@ -72,9 +74,23 @@ export function roundOf(
     workload,
     nemeses: cast,
     ttlMs: 800 + Math.floor(random() * 5) * 150,
-    seats: 3,
+    seats: SEATS,
     strikeMs,
   }));
+}
+
+/** An episode of which the command line says what it was. */
+export function againOf(
+  { workloads, only, strikeMs }: Wanted,
+  { seed, ttlMs }: { readonly seed: number; readonly ttlMs: number },
+): Plan {
+  const [workload = 'core'] = workloads;
+  return { seed, workload, nemeses: nemesesNamed(only), ttlMs, seats: SEATS, strikeMs };
+}
+
+/** What makes the command play this plan again; not the same run, for its processes are real. */
+export function argumentsFor({ workload, nemeses: cast, seed, ttlMs }: Plan): string {
+  return `--episode ${seed} --ttl ${ttlMs} --workload ${workload} --only ${cast.map(({ name }) => name).join(',')}`;
 }
 
 type Cast = readonly [WorkloadName, readonly Nemesis[]];

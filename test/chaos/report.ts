@@ -116,7 +116,7 @@ export class Report {
       ),
       ...[...this.#notRun].map(([name, why]) => `  ${name.padEnd(28)} not run: ${why}`),
       ...this.#failed.map((each) => `NOT PLAYED  ${each}`),
-      ...this.gaps.map((each) => `NOT MET  ${each}`),
+      ...this.gaps.map((each) => (this.#isPart ? `(a whole run must meet more: ${each})` : `NOT MET  ${each}`)),
       ...this.#breaches.map(
         ({ plan, what }) => `BREACH  ${plan}: ${what.length}, ${(what[0] ?? '').split('\n', 2).join(' ')}`,
       ),

@@ -40,7 +40,7 @@ export class Lingerer {
     if (!tenure.isUndoubted() || this.#kept.has(resource)) return false;
     const nowMs = clock.monotonicMs();
     spare.untilMs = Math.min(spare.untilMs, nowMs + settings.lingerMs);
-    const dueMs = Math.min(spare.untilMs, tenure.refreshMs);
+    const dueMs = this.#dueMs(tenure);
     if (dueMs <= nowMs) return false;
     const kept: Kept = { slot: -1, tenure };
     this.#kept.set(resource, kept);
@@ -57,7 +57,7 @@ export class Lingerer {
     const { timing, retentionMs, tick } = settings;
     const fits = tick === undefined && timing.ttlMs === tenure.timing.ttlMs && retentionMs === tenure.retentionMs;
     // The timer may be late: the process may have been stopped.
-    if (fits && tenure.trustedMs() > 0 && this.#context.clock.monotonicMs() < tenure.refreshMs) return tenure;
+    if (fits && tenure.trustedMs() > 0 && this.#context.clock.monotonicMs() < this.#dueMs(tenure)) return tenure;
     this.#giveBack(tenure);
     return undefined;
   }
@@ -66,6 +66,11 @@ export class Lingerer {
   close(): void {
     this.#context.engine.wanted.delete(this.#wanted);
     for (const { tenure } of this.#kept.values()) this.#end(tenure);
+  }
+
+  /** When it is to be given back. */
+  #dueMs({ spare, refreshMs }: Tenure): number {
+    return Math.min(spare?.untilMs ?? -Infinity, refreshMs);
   }
 
   #want(leaseId: string): void {

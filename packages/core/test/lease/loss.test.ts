@@ -54,7 +54,27 @@ describe('while nothing is wrong', () => {
     expect(timers).toHaveLength(2);
   });
 
-  test('leases due together go in one call, each with its verdict', async () => {
+  test('each lease of a call gets its own verdict', async () => {
+    const { manager, store, clock } = bench();
+    const leases = await Promise.all(Array.from({ length: 10 }, (_, index) => manager.acquire(`r${index}`)));
+    store.once('extend', {
+      reply: (verdicts) =>
+        verdicts.map((verdict, index) => {
+          if (index === 2) return { verdict: 'lost', reason: 'superseded' };
+          return index === 6 ? { verdict: 'revoked', remainingMs: 2000 } : verdict;
+        }),
+    });
+    const request = store.next('extend', 'sent');
+    await clock.advanceAsync(REFRESH_MS);
+    const asked = (await request).map(({ resource }) => resource);
+    expect(asked).toHaveLength(10);
+    await clock.advanceAsync(10);
+    const named = (of: readonly Lease[]): readonly string[] => of.map(({ resource }) => resource);
+    expect(named(leases.filter((lease) => !lease.isHeld()))).toEqual([asked[2]]);
+    expect(named(leases.filter(({ signal }) => signal.aborted)).toSorted()).toEqual([asked[2], asked[6]].toSorted());
+  });
+
+  test('leases due together go in one call', async () => {
     const { manager, store, clock } = bench();
     await Promise.all(Array.from({ length: 1200 }, (_, index) => manager.acquire(`r${index}`)));
     const request = store.next('extend', 'sent');

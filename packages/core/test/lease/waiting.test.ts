@@ -330,6 +330,17 @@ describe('a hand-over', () => {
     expect(await manager.tryAcquire('r')).toMatchObject({ acquired: true });
   });
 
+  test('is trusted from before the request of its adopter was sent, however late the answer is', async () => {
+    const { manager, clock, store } = bench();
+    const ticket = await (await manager.acquire('r')).handOver();
+    store.once('adopt', { request: 40, reply: 60 });
+    const adopting = manager.adopt(ticket);
+    await clock.advanceAsync(100);
+    const adopted = await adopting;
+    // The whole window less all that passed since it was sent.
+    expect(adopted.remainingMs()).toBeLessThanOrEqual(TTL_MS * 0.99 - 150 - 100);
+  });
+
   test('has one adopter, and none after the ttl', async () => {
     const { manager, clock, other } = bench();
     const ticket = await (await manager.acquire('r')).handOver();

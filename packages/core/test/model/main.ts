@@ -100,7 +100,10 @@ function checkWhole(): boolean {
 const parts = { fence: checkFence, lease: checkLease, whole: checkWhole };
 const [asked] = process.argv.slice(2);
 const wanted = Object.entries(parts).filter(([name]) => asked === undefined || asked === name);
-if (wanted.length === 0) throw new Error(`there is no model of ${asked}; there are ${Object.keys(parts).join(', ')}`);
+if (wanted.length === 0) {
+  process.stderr.write(`there is no model of ${asked}; there are ${Object.keys(parts).join(', ')}\n`);
+  process.exit(2);
+}
 let failed = false;
 for (const [, check] of wanted) failed = !check() || failed;
 process.exitCode = failed ? 1 : 0;

@@ -21,9 +21,15 @@ const SAY_EVERY_MS = 10_000;
 /** So many seeds at a time for a worker. */
 const PART = 20;
 
+function wrong(what: string): never {
+  process.stderr.write(`${what}\n${USAGE}\n`);
+  process.exit(2);
+}
+
 function numberOf(name: string, given: string | undefined, byDefault: number): number {
   if (given === undefined) return byDefault;
-  if (!/^\d+(\.\d+)?$/.test(given)) throw new Error(`--${name} is ${given}, not a number\n${USAGE}`);
+  const isRight = (name === 'minutes' ? /^\d+(\.\d+)?$/ : /^\d+$/).test(given);
+  if (!isRight) wrong(`--${name} is ${given}, not a ${name === 'minutes' ? '' : 'whole '}number`);
   return Number(given);
 }
 
@@ -77,16 +83,17 @@ async function many(from: number, seeds: number, minutes: number, workers: numbe
   return failures === 0 && gaps.length === 0;
 }
 
-const { values } = parseArgs({
-  options: {
-    seeds: { type: 'string' },
-    minutes: { type: 'string' },
-    from: { type: 'string' },
-    workers: { type: 'string' },
-    seed: { type: 'string' },
-    without: { type: 'string' },
-  },
-});
+function argumentsOf() {
+  const text = { type: 'string' } as const;
+  try {
+    const options = { seeds: text, minutes: text, from: text, workers: text, seed: text, without: text };
+    return parseArgs({ options }).values;
+  } catch (error) {
+    return wrong(String(error));
+  }
+}
+
+const values = argumentsOf();
 const parts = values.without === undefined ? [] : values.without.split(',');
 const isRight =
   values.seed === undefined

@@ -1,6 +1,6 @@
 import type { Breach, Invariant } from './finding.ts';
-import type { FenceRow } from './history.ts';
-import { groupBy, type Call, type View } from './view.ts';
+import type { FenceRow, HistoryLine, KnownNemesis } from './history.ts';
+import { groupBy, type Call, type Nemesis, type View } from './view.ts';
 
 /** What must get done, and in what time. */
 
@@ -84,6 +84,9 @@ export const floorIsLearned: Invariant = {
   },
 };
 
+/** What happens to a process alone, and to nothing that it has sent. */
+const OF_ITS_OWN: ReadonlySet<string> = new Set(['kill', 'pause', 'frozen-clocks'] satisfies KnownNemesis[]);
+
 export const takeoverInTime: Invariant = {
   id: 'L3',
   rule: 'who waits gets the lease of a process that was killed within a ttl, the margin and a poll',
@@ -93,9 +96,12 @@ export const takeoverInTime: Invariant = {
       .filter(({ act, outcome }) => act === 'died' && outcome === 'killed')
       .flatMap((died) => {
         const untilMs = died.atMs + boundMs;
+        // A fault on its way to the store too: an extension that comes late, and before the end, is one.
         const isDisturbed = view.nemeses.some(
           ({ begin, fromMs, untilMs: endsMs }) =>
-            begin.target !== died.process && fromMs <= untilMs && endsMs >= died.atMs - boundMs,
+            !(begin.target === died.process && OF_ITS_OWN.has(begin.nemesis ?? '')) &&
+            fromMs <= untilMs &&
+            endsMs >= died.atMs - boundMs,
         );
         if (isDisturbed || untilMs > view.endMs) return [];
         return view.tenancies
@@ -175,6 +181,14 @@ function wasAskedFor(view: View, leaseId: string): boolean {
   );
 }
 
+/** It was stopped between the answer to an extension, which it took in time, and the word of that to those who listen. */
+function hasUnsaidExtension(own: readonly HistoryLine[], { fromMs }: Nemesis): boolean {
+  const last = own.findLast(
+    ({ act, phase, atMs }) => atMs <= fromMs && phase === 'ok' && (act === 'extend' || act === 'extended'),
+  );
+  return last?.act === 'extend';
+}
+
 export const sleeperHearsOfLoss: Invariant = {
   id: 'L6',
   rule: 'who was stopped for longer than its lease hears of the loss before it acts',
@@ -188,12 +202,12 @@ export const sleeperHearsOfLoss: Invariant = {
           const deadlineMs = Math.max(...before.map((each) => view.deadlineOf(each)));
           const { terminal } = tenancy;
           if (deadlineMs > pause.untilMs || (terminal !== undefined && terminal.atMs <= pause.fromMs)) return [];
-          const after = view
-            .linesOf(tenancy.leaseId)
-            .filter(({ process, atMs }) => process === tenancy.process && atMs >= pause.untilMs);
+          const own = view.linesOf(tenancy.leaseId).filter(({ process }) => process === tenancy.process);
+          const after = own.filter(({ atMs }) => atMs >= pause.untilMs);
+          const isBeingSaid = hasUnsaidExtension(own, pause);
           const first = after.find(
-            ({ act, phase, checkedMs, atMs, delegated }) =>
-              act === 'extended' ||
+            ({ act, phase, checkedMs, atMs, delegated }, index) =>
+              (act === 'extended' && !(isBeingSaid && index === 0)) ||
               act === 'lost' ||
               (act === 'write' && phase === 'invoke' && (checkedMs ?? atMs) >= pause.untilMs && delegated !== true),
           );

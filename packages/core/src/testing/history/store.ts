@@ -53,27 +53,42 @@ function foreignReleases(view: View, tenancy: Tenancy): readonly Breach[] {
 
 export const lostIsNotExtended: Invariant = {
   id: 'S9',
-  rule: 'a lease is not extended once another one with a larger token was given out',
-  breaches(view) {
-    const byResource = groupBy(view.tenancies, ({ resource }) => resource);
-    return view.callsTo('extend').flatMap(({ invoke, end }) => {
-      const tenancy = view.tenancy(invoke.leaseId ?? '');
-      if (end?.phase !== 'ok' || tenancy === undefined) return [];
-      const successor = byResource
-        .get(tenancy.resource)
-        ?.find(
-          (other) =>
-            other.leaseId !== tenancy.leaseId &&
-            other.fencingToken > tenancy.fencingToken &&
-            other.granted.end.atMs > tenancy.granted.end.atMs &&
-            other.granted.end.atMs < invoke.atMs,
-        );
-      if (successor === undefined) return [];
-      const why = `${tenancy.leaseId} was extended although ${successor.leaseId} had been granted`;
-      return [{ why, events: [tenancy.granted.end, successor.granted.end, invoke, end] }];
-    });
-  },
+  rule: 'a lease is not extended once another one with a larger token was given out, nor without the word of the store on it',
+  breaches: (view) => [...revivals(view), ...baseless(view)],
 };
+
+function revivals(view: View): readonly Breach[] {
+  const byResource = groupBy(view.tenancies, ({ resource }) => resource);
+  return view.callsTo('extend').flatMap(({ invoke, end }) => {
+    const tenancy = view.tenancy(invoke.leaseId ?? '');
+    if (end?.phase !== 'ok' || tenancy === undefined) return [];
+    const successor = byResource
+      .get(tenancy.resource)
+      ?.find(
+        (other) =>
+          other.leaseId !== tenancy.leaseId &&
+          other.fencingToken > tenancy.fencingToken &&
+          other.granted.end.atMs > tenancy.granted.end.atMs &&
+          other.granted.end.atMs < invoke.atMs,
+      );
+    if (successor === undefined) return [];
+    const why = `${tenancy.leaseId} was extended although ${successor.leaseId} had been granted`;
+    return [{ why, events: [tenancy.granted.end, successor.granted.end, invoke, end] }];
+  });
+}
+
+/** As when the answers of a batch are dealt to the wrong leases. */
+function baseless(view: View): readonly Breach[] {
+  return view.tenancies.flatMap(({ leaseId, process }) => {
+    let answers = 0;
+    return view.linesOf(leaseId).flatMap((line) => {
+      if (line.process !== process) return [];
+      if (line.act === 'extend' && line.phase === 'ok') answers++;
+      if (line.act !== 'extended' || answers-- > 0) return [];
+      return [{ why: `${leaseId} was taken for extended, and the store had not said so`, events: [line] }];
+    });
+  });
+}
 
 export const leaseIdIsGrantedOnce: Invariant = {
   id: 'S10',

@@ -207,6 +207,17 @@ export const seededHistories: readonly SeededHistory[] = [
     shows: ['L1 was extended although L2 had been granted'],
   },
   {
+    does: 'an owner that takes the word on another lease for its own',
+    foundBy: 'S9',
+    good: () => goodRun().extend(320, 'a', 'L1').line(340, 'a', 'extended', 'ok', { leaseId: 'L1', resource: 'r' }),
+    bad: () =>
+      goodRun()
+        .extend(320, 'a', 'L1', { phase: 'info' })
+        .line(340, 'a', 'extended', 'ok', { leaseId: 'L1', resource: 'r' })
+        .line(341, 'a', 'extended', 'ok', { leaseId: 'L1', resource: 'r' }),
+    shows: ['L1 was taken for extended, and the store had not said so'],
+  },
+  {
     does: 'an acquire that grants again when it is sent again',
     foundBy: 'S10',
     good: goodRun,
@@ -367,7 +378,11 @@ export const seededHistories: readonly SeededHistory[] = [
     does: 'an owner that wakes up and believes what comes then',
     foundBy: 'L6',
     good: () => paused().lost(3000, 'a', 'L1'),
-    bad: () => paused().line(3000, 'a', 'extended', 'ok', { leaseId: 'L1', resource: 'r' }).lost(3001, 'a', 'L1'),
+    bad: () =>
+      paused()
+        .extend(190, 'a', 'L1', { endMs: 3000 })
+        .line(3000.5, 'a', 'extended', 'ok', { leaseId: 'L1', resource: 'r' })
+        .lost(3001, 'a', 'L1'),
     shows: ['its owner woke up later and began with extended'],
   },
   {

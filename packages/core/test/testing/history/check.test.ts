@@ -78,6 +78,23 @@ describe('what a fault makes impossible is waived, and said so', () => {
     expect(checkHistory(frozen.history, settings).findings).toEqual([]);
   });
 
+  test('whoever was stopped while it told of an extension tells of it when it wakes up, and of no other', () => {
+    const woken = (extendedMs: number): Script =>
+      new Script()
+        .acquire(0, 'a', 'L1', 100)
+        .extend(extendedMs, 'a', 'L1')
+        .nemesis(400, 2400, 'pause', { target: 'a' })
+        .line(2400, 'a', 'extended', 'ok', { leaseId: 'L1', resource: 'r' })
+        .lost(2401, 'a', 'L1');
+    const broken = (script: Script): readonly string[] =>
+      checkHistory(script.history, { validity: false }).findings.map(({ invariant }) => invariant);
+    expect(broken(woken(380))).toEqual([]);
+    const twice = woken(380).line(2400.5, 'a', 'extended', 'ok', { leaseId: 'L1', resource: 'r' });
+    expect(broken(twice)).toEqual(['S9', 'L6']);
+    const said = woken(300).line(350, 'a', 'extended', 'ok', { leaseId: 'L1', resource: 'r' });
+    expect(broken(said)).toEqual(['S9', 'L6']);
+  });
+
   test('a doubled request may come after its leaseId was taken back, unless one of them had no answer', () => {
     const taken = (phase: 'fail' | 'info'): Script =>
       new Script()
