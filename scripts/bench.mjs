@@ -14,7 +14,11 @@ process.env['LEASEHOLD_BUILT'] = '1';
 
 await command(async (stopping) => {
   await prepare(step);
-  const built = await runNode([join(root, 'node_modules/typescript/bin/tsc'), '-b'], { cwd: root, env: process.env, stopping });
+  const built = await runNode([join(root, 'node_modules/typescript/bin/tsc'), '-b'], {
+    cwd: root,
+    env: process.env,
+    stopping,
+  });
   if (built !== 0) return built;
   const { redis, postgres } = await ensure(['redis', 'postgres'], { step });
   const args = process.argv.slice(2);

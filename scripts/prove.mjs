@@ -77,7 +77,7 @@ function readArguments() {
     if (unknown !== undefined) throw new Error(`--only ${unknown}: there is no such part`);
     return { size: values.quick ? sizes.quick : values.long ? sizes.long : sizes.normal, names };
   } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.message : error}\n${USAGE}\n`);
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n${USAGE}\n`);
     process.exit(2);
   }
 }
