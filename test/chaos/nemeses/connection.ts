@@ -1,4 +1,5 @@
-import { onTheWay } from './proxied.ts';
+import type { TcpProxy } from '../../support/proxy.ts';
+import { onTheWay, type Going } from './proxied.ts';
 
 /** RST on all connections of an owner to the store, and once more while it connects again. */
 export const reset = onTheWay({
@@ -13,17 +14,19 @@ export const reset = onTheWay({
   },
 });
 
+function refuse(proxy: TcpProxy): Going {
+  const before = proxy.counters.refused;
+  proxy.refuse();
+  proxy.cut('reset');
+  return { met: () => proxy.counters.refused - before, end: () => proxy.pass() };
+}
+
 /** Nobody listens where the store was. */
 export const refused = onTheWay({
   name: 'refused',
   way: 'store',
   forTtls: [0.5, 1],
-  begin(proxy) {
-    const before = proxy.counters.refused;
-    proxy.refuse();
-    proxy.cut('reset');
-    return { met: () => proxy.counters.refused - before, end: () => proxy.pass() };
-  },
+  begin: refuse,
 });
 
 /** Nobody listens where the fence was. */
@@ -31,12 +34,7 @@ export const fenceRefused = onTheWay({
   name: 'fence-refused',
   way: 'fence',
   forTtls: [0.5, 1],
-  begin(proxy) {
-    const before = proxy.counters.refused;
-    proxy.refuse();
-    proxy.cut('reset');
-    return { met: () => proxy.counters.refused - before, end: () => proxy.pass() };
-  },
+  begin: refuse,
 });
 
 /** 50 to 300 ms in each direction, ever others. */

@@ -17,7 +17,7 @@ interface Fault {
   begin(proxy: TcpProxy, random: () => number): Going;
 }
 
-interface Going {
+export interface Going {
   /** How much it has met. */
   met(): number;
   end(): void;
