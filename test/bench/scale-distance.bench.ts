@@ -9,6 +9,7 @@ import { rowOnce, type Table, target } from './report.ts';
 import { nowUs, type Measured } from './side.ts';
 import type { Calls, Endurance } from './variants/scale-distance.ts';
 import type { Extended } from './variants/scale-leases.ts';
+import { turnsOf } from './scale-waiters.bench.ts';
 import type { Turns } from './variants/scale-waiters.ts';
 
 const EACH_WAY_MS = [0, 5, 50];
@@ -154,17 +155,13 @@ async function handOff(context: Context, sides: readonly Hosted[], eachWayMs: nu
       side.call<Turns>('contend', { resource: `far-${eachWayMs}`, clients: [index], until, holdMs: 2 }),
     ),
   );
-  const turns = all
-    .flatMap(({ turns: its }) =>
-      Array.from({ length: its.length / 4 }, (_, index) => its.subarray(index * 4, index * 4 + 4)),
-    )
-    .sort((a, b) => (a[2] as number) - (b[2] as number));
+  const turns = all.flatMap(turnsOf).sort((a, b) => a.begun - b.begun);
   const idle: number[] = [];
-  for (const [index, [client, asked = 0, begun = 0]] of turns.entries()) {
+  for (const [index, turn] of turns.entries()) {
     const before = turns[index - 1];
+    if (before === undefined || before.client === turn.client) continue;
     // Whoever asked just now may have been on the way to the queue.
-    const isHere = before !== undefined && asked + 2500 * eachWayMs < (before[3] as number);
-    if (isHere && before[0] !== client) idle.push(begun - (before[3] as number));
+    if (turn.asked + 2500 * eachWayMs < before.ended) idle.push(turn.begun - before.ended);
   }
   return percentile(sorted(idle), 0.5);
 }

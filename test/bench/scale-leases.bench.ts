@@ -35,6 +35,8 @@ export interface Level {
   readonly worst: number;
   readonly worstCall: number;
   readonly leastTrust: number;
+  /** Not acquired in time. */
+  readonly refused: number;
   readonly lost: number;
   readonly unanswered: number;
 }
@@ -91,7 +93,7 @@ export const benchmark: Benchmark = {
 
     const last = levels.at(-1) as Level;
     const kept = rates.filter(isKept);
-    const losses = sum(levels.map(({ lost }) => lost).slice(-1));
+    const losses = sum(levels.map(({ lost, refused }) => lost + refused));
     return {
       tables: [
         levelTable(levels, ttlMs),
@@ -189,6 +191,7 @@ class Fleet {
       worst: late.at(-1) ?? NaN,
       worstCall: Math.max(...extended.map((its) => its.worstCallMs)),
       leastTrust: Math.min(...extended.map((its) => its.leastTrust)),
+      refused: sum(held.map((its) => its.refused)),
       lost: lost - this.#lost,
       unanswered: unanswered - this.#unanswered,
     };
@@ -225,11 +228,14 @@ async function onCluster(context: Context, many: number, variant: Omit<Wanted, '
     await start(context, many, setup),
     masters.members.map(({ raw }) => raw),
   );
-  return fleet.level({ ...variant, baseline: NaN });
+  const level = await fleet.level({ ...variant, baseline: NaN });
+  await fleet.drop();
+  return level;
 }
 
 /** All were extended in time. */
-const isKept = ({ lost, perSecond, wanted }: Level): boolean => lost === 0 && perSecond >= 0.9 * wanted;
+const isKept = ({ lost, refused, perSecond, wanted }: Level): boolean =>
+  lost + refused === 0 && perSecond >= 0.9 * wanted;
 
 function levelTable(levels: readonly Level[], ttlMs: number): Table {
   return {

@@ -11,12 +11,13 @@ import { nowUs } from './side.ts';
 import type { Turns } from './variants/scale-waiters.ts';
 
 const text = (value: number): string => Math.round(value).toLocaleString('en');
-/** Two who ask within this time may come to the store in either order. */
+/** Where there is no queue: two who ask within this time count as one. */
 const SAME_TIME_US = 20_000;
 
-interface Turn {
+export interface Turn {
   readonly client: number;
   readonly asked: number;
+  readonly queued: number;
   readonly begun: number;
   readonly ended: number;
 }
@@ -48,7 +49,7 @@ interface Crowd {
 export const benchmark: Benchmark = {
   name: 'scale-waiters',
   title: 'Many who wait for one resource',
-  method: `So many wait while one has it; each gives it back at once and asks again, so that the queue stays as long as it is. Over several processes with one manager each, and all in one process. A hand-off is from the call of release() by one to the moment when the next has it, if that one was waiting by then, on a clock that the processes share. Measured in a slice after all have asked. An overtaking is a turn of one who asked more than ${SAME_TIME_US / 1000} ms after another who still waits. The others poll, with their own defaults.`,
+  method: `So many wait while one has it; each gives it back at once and asks again, so that the queue stays as long as it is. Over several processes with one manager each, and all in one process. A hand-off is from the call of release() by one to the moment when the next has it, if that one was waiting by then, on a clock that the processes share. Measured in a slice after all have asked. An overtaking is a turn of one who asked when another who still waits knew already that it stands in the queue; with those who have no queue, when another had been asking for ${SAME_TIME_US / 1000} ms. Those poll, with their own defaults.`,
   packages: lockPackages,
   async run(context) {
     const { url } = await context.redis();
@@ -173,11 +174,11 @@ async function contend(admin: Redis, { sides, sent }: Crowd, { waiters, resource
   return figuresOf(turns, { waiters, from, to, before, after, sent });
 }
 
-function turnsOf({ turns }: Turns): Turn[] {
+export function turnsOf({ turns }: Turns): Turn[] {
   const result: Turn[] = [];
-  for (let at = 0; at < turns.length; at += 4) {
-    const [client = 0, asked = 0, begun = 0, ended = 0] = turns.subarray(at, at + 4);
-    result.push({ client, asked, begun, ended });
+  for (let at = 0; at < turns.length; at += 5) {
+    const [client = 0, asked = 0, queued = NaN, begun = 0, ended = 0] = turns.subarray(at, at + 5);
+    result.push({ client, asked, queued: Number.isNaN(queued) ? asked + SAME_TIME_US : queued, begun, ended });
   }
   return result;
 }
@@ -192,10 +193,10 @@ interface Window {
 }
 
 function figuresOf(all: readonly Turn[], { waiters, from, to, before, after, sent }: Window): Level {
-  // The earliest that anybody asked who came later.
+  // Since when the first in the queue was there, of those who had their turns later.
   const earliest: number[] = Array.from({ length: all.length + 1 }, () => Infinity);
   for (let at = all.length - 1; at >= 0; at--)
-    earliest[at] = Math.min(earliest[at + 1] as number, (all[at] as Turn).asked);
+    earliest[at] = Math.min(earliest[at + 1] as number, (all[at] as Turn).queued);
   const idle: number[] = [];
   const counts = Array.from({ length: waiters + 1 }, () => 0);
   let [count, back, overtaken, longest] = [0, 0, 0, 0];
@@ -207,7 +208,7 @@ function figuresOf(all: readonly Turn[], { waiters, from, to, before, after, sen
     longest = Math.max(longest, turn.begun - turn.asked);
     if (previous.client === turn.client) back++;
     else if (turn.asked < previous.ended) idle.push(turn.begun - previous.ended);
-    if ((earliest[index + 1] as number) < turn.asked - SAME_TIME_US) overtaken++;
+    if ((earliest[index + 1] as number) < turn.asked) overtaken++;
   }
   const called = (name: string): number => (after.calls.get(name) ?? 0) - (before.calls.get(name) ?? 0);
   const outside = sum(sent.map(called));

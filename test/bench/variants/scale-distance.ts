@@ -44,9 +44,10 @@ export async function open({ url }: ScaleDistanceSetup): Promise<Side> {
     // The first connection takes several round trips.
     await its.inspect('nothing').catch(() => null);
     const names = Array.from({ length: count }, (_, index) => `${ttlMs}-${index}`);
-    await Promise.all(names.map((name) => its.acquire(name).catch(() => refused++)));
+    const held = await Promise.all(names.map((name) => its.acquire(name).catch(() => void refused++)));
     await sleep(ms);
     const result = { ttlMs, refused, lost, unanswered };
+    await Promise.all(held.map((lease) => lease?.release()));
     await its.close({ grace: 0 });
     return result;
   }

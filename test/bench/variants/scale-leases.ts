@@ -5,6 +5,7 @@ import {
   type ExtendItem,
   type ExtendVerdict,
   type Lease,
+  LeaseholdError,
   LeaseManager,
   type StoreCall,
 } from '@leasehold/core';
@@ -28,6 +29,8 @@ export interface ScaleLeasesSetup {
 export interface Held {
   readonly ms: number;
   readonly heapPerLease: number;
+  /** Of all, those that got no answer in time. */
+  readonly refused: number;
 }
 
 export interface Extended extends Measured {
@@ -45,7 +48,7 @@ export interface Extended extends Measured {
   readonly shortestTtlMs: number;
 }
 
-const AT_ONCE = 100;
+const AT_ONCE = 50;
 /** Of a third. */
 const REFRESH_RATIO = 3;
 
@@ -102,6 +105,11 @@ class WatchedStore extends RedisLeaseStore {
   }
 }
 
+/** A short ttl leaves little time for a call. */
+function noAnswer(error: unknown): undefined {
+  if (!LeaseholdError.is(error, 'STORE_UNAVAILABLE')) throw error;
+}
+
 export async function open(setup: ScaleLeasesSetup): Promise<Side> {
   const cluster = setup.cluster === undefined ? undefined : new Cluster([...setup.cluster], { lazyConnect: true });
   const store = new WatchedStore(cluster ?? setup.url, setup);
@@ -109,7 +117,7 @@ export async function open(setup: ScaleLeasesSetup): Promise<Side> {
   let [lost, unanswered] = [0, 0];
   leases.on('lost', () => lost++);
   leases.on('extendFailed', () => unanswered++);
-  let held: Lease[] = [];
+  let held: (Lease | undefined)[] = [];
   return {
     /** Goes on until so many are held. */
     async hold({ count, ttlMs }: { readonly count: number; readonly ttlMs?: number }): Promise<Held> {
@@ -117,15 +125,16 @@ export async function open(setup: ScaleLeasesSetup): Promise<Side> {
       const before = await heapUsed();
       let next = held.length;
       const more = count - next;
-      const list: Lease[] = [...held, ...Array.from<Lease>({ length: more })];
+      const list = [...held, ...Array.from<Lease | undefined>({ length: more })];
       const { ms } = await measured(() =>
         inFlight(AT_ONCE, more, async () => {
           const place = next++;
-          list[place] = await leases.acquire(`${setup.name}${place}`, options);
+          list[place] = await leases.acquire(`${setup.name}${place}`, options).catch(noAnswer);
         }),
       );
       held = list;
-      return { ms, heapPerLease: ((await heapUsed()) - before) / more };
+      const refused = list.filter((lease) => lease === undefined).length;
+      return { ms, heapPerLease: ((await heapUsed()) - before) / more, refused };
     },
     async keep({ ms }: { readonly ms: number }): Promise<Extended> {
       store.begin();
@@ -142,7 +151,7 @@ export async function open(setup: ScaleLeasesSetup): Promise<Side> {
     async drop(): Promise<void> {
       const list = held;
       held = [];
-      await inFlight(AT_ONCE, list.length, async () => (list.pop() as Lease).release());
+      await inFlight(AT_ONCE, list.length, async () => list.pop()?.release());
     },
     async close(): Promise<void> {
       await leases.close({ grace: 0 });
