@@ -1,45 +1,23 @@
 import { Redis } from 'ioredis';
-import { cpus } from 'node:os';
 
 import { RedisCluster } from '../support/redis-cluster.ts';
 import type { Benchmark, Context } from './benchmark.ts';
 import type { Hosted } from './host.ts';
 import { percentile, sorted, sum } from './numbers.ts';
 import { serverFigures } from './redis-figures.ts';
-import { type Curve, rowOnce, type Table, target } from './report.ts';
+import { target } from './report.ts';
+import {
+  costTable,
+  curvesOf,
+  DEFAULT_TTL_MS,
+  isKept,
+  type Level,
+  levelTable,
+  rateTable,
+  text,
+  variantTable,
+} from './scale-leases-show.ts';
 import type { Extended, Held, ScaleLeasesSetup } from './variants/scale-leases.ts';
-
-const DEFAULT_TTL_MS = 30_000;
-const text = (value: number): string => Math.round(value).toLocaleString('en');
-
-/** What all processes and the servers did in a slice. */
-export interface Level {
-  readonly leases: number;
-  readonly ttlMs: number;
-  readonly acquireS: number;
-  readonly wanted: number;
-  readonly perSecond: number;
-  readonly calls: number;
-  /** Of a core. */
-  readonly redisPercent: number;
-  readonly clientPercent: number;
-  readonly redisUs: number;
-  readonly clientUs: number;
-  readonly inBytes: number;
-  readonly outBytes: number;
-  readonly heap: number;
-  readonly memory: number;
-  readonly connections: number;
-  readonly p50: number;
-  readonly p99: number;
-  readonly worst: number;
-  readonly worstCall: number;
-  readonly leastTrust: number;
-  /** Not acquired in time. */
-  readonly refused: number;
-  readonly lost: number;
-  readonly unanswered: number;
-}
 
 export const benchmark: Benchmark = {
   name: 'scale-leases',
@@ -91,7 +69,7 @@ export const benchmark: Benchmark = {
     await fleet.close();
     const cluster = await onCluster(context, many, variant);
 
-    const last = levels.at(-1) as Level;
+    const [known, last] = levels.slice(-2) as [Level, Level];
     const kept = rates.filter(isKept);
     const losses = sum(levels.map(({ lost, refused }) => lost + refused));
     return {
@@ -108,29 +86,31 @@ export const benchmark: Benchmark = {
       ],
       constants: {
         processes: many,
-        leases: last.leases,
-        ttlMs: last.ttlMs,
-        extensionsPerSecond: last.perSecond,
-        commandsPerSecond: last.calls,
-        batch: last.perSecond / last.calls,
-        redisUsPerExtension: last.redisUs,
-        clientUsPerExtension: last.clientUs,
-        redisPercent: last.redisPercent,
-        clientPercent: last.clientPercent,
-        inBytesPerExtension: last.inBytes,
-        outBytesPerExtension: last.outBytes,
-        memoryPerLease: last.memory,
+        // Those of the level before are what is counted with, so that the last one checks them.
+        leases: known.leases,
+        redisUsPerExtension: known.redisUs,
+        clientUsPerExtension: known.clientUs,
+        inBytesPerExtension: known.inBytes,
+        outBytesPerExtension: known.outBytes,
+        memoryPerLease: known.memory,
+        heapPerLease: known.heap,
+        connectionsPerProcess: known.connections,
         memoryPerLeaseCompact: compact.memory,
-        heapPerLease: last.heap,
-        connectionsPerProcess: last.connections,
-        worstLateMs: last.worst,
-        mostPerSecond: Math.max(...kept.map(({ perSecond }) => perSecond), 0),
-        acquireUs: (last.acquireS * 1e6) / (last.leases - (levels.at(-2)?.leases ?? 0)),
         clusterRedisUsPerExtension: cluster.redisUs,
         clusterClientUsPerExtension: cluster.clientUs,
         clusterInBytesPerExtension: cluster.inBytes,
         clusterOutBytesPerExtension: cluster.outBytes,
-        clusterConnectionsPerProcess: cluster.connections,
+        lastLeases: last.leases,
+        lastTtlMs: last.ttlMs,
+        lastExtensionsPerSecond: last.perSecond,
+        lastCommandsPerSecond: last.calls,
+        lastRedisPercent: last.redisPercent,
+        lastClientPercent: last.clientPercent,
+        lastInBytesPerSecond: last.inBytes * last.perSecond,
+        lastOutBytesPerSecond: last.outBytes * last.perSecond,
+        lastMemory: last.memory * last.leases,
+        lastConnections: last.connections * many,
+        mostPerSecond: Math.max(...kept.map(({ perSecond }) => perSecond), 0),
       },
     };
   },
@@ -231,171 +211,4 @@ async function onCluster(context: Context, many: number, variant: Omit<Wanted, '
   const level = await fleet.level({ ...variant, baseline: NaN });
   await fleet.drop();
   return level;
-}
-
-/** All were extended in time. */
-const isKept = ({ lost, refused, perSecond, wanted }: Level): boolean =>
-  lost + refused === 0 && perSecond >= 0.9 * wanted;
-
-function levelTable(levels: readonly Level[], ttlMs: number): Table {
-  return {
-    title: `leases of ${ttlMs / 1000} s, more and more: how late an extension is`,
-    unit: 'ms at p50',
-    better: 'less',
-    isOnce: true,
-    rows: levels.map((level) =>
-      rowOnce(`${text(level.leases)} held`, 'ours', level.p50, {
-        p99: level.p99,
-        worst: level.worst,
-        'least trust left %': level.leastTrust * 100,
-        'slowest call ms': level.worstCall,
-        lost: level.lost,
-        unanswered: level.unanswered,
-        's to acquire': level.acquireS,
-      }),
-    ),
-  };
-}
-
-function costTable(levels: readonly Level[]): Table {
-  return {
-    title: 'the same: what it costs',
-    unit: 'extensions/s',
-    better: 'more',
-    isOnce: true,
-    rows: levels.map((level) =>
-      rowOnce(`${text(level.leases)} held`, 'ours', level.perSecond, {
-        'commands/s': level.calls,
-        'leases a command': level.perSecond / level.calls,
-        'Redis, % of a core': level.redisPercent,
-        'all clients, % of a core': level.clientPercent,
-        'Redis µs for each': level.redisUs,
-        'client µs for each': level.clientUs,
-        'bytes to Redis': level.inBytes,
-        'and back': level.outBytes,
-        'Redis bytes a lease': level.memory,
-        'heap bytes a lease': level.heap,
-      }),
-    ),
-  };
-}
-
-function rateTable(rates: readonly Level[], leases: number): Table {
-  return {
-    title: `${text(leases)} leases with an ever shorter ttl`,
-    unit: 'extensions/s',
-    better: 'more',
-    isOnce: true,
-    rows: rates.map((level) =>
-      rowOnce(
-        `${level.ttlMs / 1000} s, as ${text((leases * DEFAULT_TTL_MS) / level.ttlMs)} of 30 s`,
-        'ours',
-        level.perSecond,
-        {
-          wanted: level.wanted,
-          'commands/s': level.calls,
-          'Redis, % of a core': level.redisPercent,
-          'all clients, % of a core': level.clientPercent,
-          'Redis µs for each': level.redisUs,
-          'client µs for each': level.clientUs,
-          'late p99 ms': level.p99,
-          'worst ms': level.worst,
-          lost: level.lost,
-        },
-      ),
-    ),
-  };
-}
-
-function variantTable(plain: Level, compact: Level, cluster: Level): Table {
-  const row = (name: string, level: Level) =>
-    rowOnce(name, 'ours', level.redisUs, {
-      'client µs': level.clientUs,
-      'commands for each': level.calls / level.perSecond,
-      'bytes to Redis': level.inBytes,
-      'and back': level.outBytes,
-      ...(Number.isFinite(level.memory) && { 'Redis bytes a lease': level.memory }),
-      'connections a process': level.connections,
-      lost: level.lost,
-    });
-  return {
-    title: `${text(plain.leases)} leases of ${plain.ttlMs / 1000} s: what an extension costs Redis`,
-    unit: 'µs of its CPU',
-    better: 'less',
-    isOnce: true,
-    rows: [
-      row('one Redis', plain),
-      row('one Redis, hash-max-listpack-value 1024', compact),
-      row('a Cluster of three masters', cluster),
-    ],
-  };
-}
-
-function curvesOf(levels: readonly Level[], rates: readonly Level[], many: number): readonly Curve[] {
-  const along = (of: (level: Level) => number) => levels.map((level) => [level.leases, of(level)] as const);
-  const faster = (of: (level: Level) => number) => rates.map((level) => [level.wanted, of(level)] as const);
-  return [
-    {
-      title: 'More and more leases: cores in use',
-      x: 'leases held',
-      y: '% of a core',
-      lines: [
-        { name: 'Redis', points: along(({ redisPercent }) => redisPercent) },
-        { name: `${many} clients`, points: along(({ clientPercent }) => clientPercent) },
-      ],
-      bend: levelsBend(levels),
-    },
-    {
-      title: 'More and more leases: how late an extension is',
-      x: 'leases held',
-      y: 'ms',
-      lines: [
-        { name: 'worst', points: along(({ worst }) => Math.max(0, worst)) },
-        { name: 'p99', points: along(({ p99 }) => Math.max(0, p99)) },
-        { name: 'p50', points: along(({ p50 }) => Math.max(0, p50)) },
-      ],
-    },
-    {
-      title: 'Shorter and shorter ttl: extensions that were due and that were made',
-      x: 'due/s',
-      y: 'made/s',
-      lines: [
-        { name: 'made', points: faster(({ perSecond }) => perSecond) },
-        { name: 'due', points: faster(({ wanted }) => wanted) },
-      ],
-      bend: ratesBend(rates),
-    },
-    {
-      title: 'Shorter and shorter ttl: cores in use',
-      x: 'extensions due/s',
-      y: '% of a core',
-      lines: [
-        { name: 'Redis', points: faster(({ redisPercent }) => redisPercent) },
-        { name: `${many} clients`, points: faster(({ clientPercent }) => clientPercent) },
-      ],
-    },
-  ];
-}
-
-function levelsBend(levels: readonly Level[]): string {
-  const last = levels.at(-1) as Level;
-  const lost = sum(levels.map((level) => level.lost));
-  return `With ${text(last.leases)} leases Redis uses ${Math.round(last.redisPercent)} % of a core and all clients together ${Math.round(last.clientPercent)} %; ${lost === 0 ? 'none was lost' : `${text(lost)} were lost`}, and what is left of an owner's trust is at the least ${Math.round(last.leastTrust * 100)} % of the ttl. ${last.redisPercent + last.clientPercent < 80 * cpus().length ? 'Up to there nothing bends.' : 'The cores of the machine are full.'}`;
-}
-
-function ratesBend(rates: readonly Level[]): string {
-  const kept = rates.filter(isKept);
-  const [good, bad] = [kept.at(-1), rates.find((level) => !isKept(level))];
-  const cores = cpus().length;
-  const said = ({ perSecond, redisPercent, clientPercent }: Level): string =>
-    `${text(perSecond)} a second (Redis ${Math.round(redisPercent)} % of a core, all clients ${Math.round(clientPercent)} %)`;
-  const begin = good === undefined ? 'None of these was kept.' : `All were made in time up to ${said(good)}.`;
-  if (bad === undefined) return `${begin} It does not bend up to there.`;
-  const full =
-    bad.redisPercent >= 90
-      ? "Redis's one thread is full"
-      : bad.redisPercent + bad.clientPercent >= 85 * cores
-        ? `the ${cores} cores of this machine are full, which Redis and the clients share`
-        : 'no core is full, but calls come too late for so short a ttl';
-  return `${begin} It bends before ${text(bad.wanted)}: ${said(bad)} were made and ${text(bad.lost)} leases were lost, because ${full}.`;
 }

@@ -47,7 +47,7 @@ export async function open({ url }: ScaleDistanceSetup): Promise<Side> {
     const held = await Promise.all(names.map((name) => its.acquire(name).catch(() => void refused++)));
     await sleep(ms);
     const result = { ttlMs, refused, lost, unanswered };
-    await Promise.all(held.map((lease) => lease?.release()));
+    await Promise.all(held.map(async (lease) => lease?.release()));
     await its.close({ grace: 0 });
     return result;
   }

@@ -15,6 +15,7 @@ class SlowStore {
   underWay = 0;
   mostUnderWay = 0;
   calls = 0;
+  confirmed: readonly Promise<boolean>[] = [];
 
   /** Every call takes this long: as long as one may. */
   static readonly timeoutMs = 1000;
@@ -33,12 +34,16 @@ class SlowStore {
   };
 
   /** All are sent once, and none has an answer. */
-  async begin(): Promise<readonly Promise<boolean>[]> {
-    const confirmed = Array.from({ length: MANY }, () => this.settler.add(this.send, MINUTE_MS));
+  async begin(): Promise<void> {
+    this.confirmed = Array.from({ length: MANY }, () => this.settler.add(this.send, MINUTE_MS));
     expect(this.calls).toBe(MANY);
     await this.clock.advanceAsync(SlowStore.timeoutMs);
     this.mostUnderWay = 0;
-    return confirmed;
+  }
+
+  /** What they came to. */
+  async outcomes(): Promise<Set<boolean>> {
+    return new Set(await Promise.all(this.confirmed));
   }
 }
 
@@ -53,30 +58,30 @@ describe('what the store has not confirmed', () => {
 
   test('is all confirmed once the store is well, each by one more call', async () => {
     const store = new SlowStore();
-    const confirmed = await store.begin();
+    await store.begin();
     store.isWell = true;
     await store.clock.advanceAsync(5000);
-    expect(new Set(await Promise.all(confirmed))).toEqual(new Set([true]));
+    expect(await store.outcomes()).toEqual(new Set([true]));
     expect(store.mostUnderWay).toBe(AT_ONCE);
     expect(store.calls).toBe(2 * MANY);
   });
 
   test('is sent again after a reconnection, and few at a time then, too', async () => {
     const store = new SlowStore();
-    const confirmed = await store.begin();
+    await store.begin();
     await store.clock.advanceAsync(3000);
     store.isWell = true;
     store.settler.reconnected();
     await store.clock.advanceAsync(3000);
-    expect(new Set(await Promise.all(confirmed))).toEqual(new Set([true]));
+    expect(await store.outcomes()).toEqual(new Set([true]));
     expect(store.mostUnderWay).toBe(AT_ONCE);
   });
 
   test('is given up when it is of no use any more, without being sent', async () => {
     const store = new SlowStore();
-    const confirmed = await store.begin();
+    await store.begin();
     await store.clock.advanceAsync(MINUTE_MS + 10_000);
-    expect(new Set(await Promise.all(confirmed))).toEqual(new Set([false]));
+    expect(await store.outcomes()).toEqual(new Set([false]));
     const { calls } = store;
     await store.clock.advanceAsync(MINUTE_MS);
     expect(store.calls).toBe(calls);
@@ -94,10 +99,10 @@ describe('what the store has not confirmed', () => {
 
   test('is let go when the store is closed', async () => {
     const store = new SlowStore();
-    const confirmed = await store.begin();
+    await store.begin();
     await store.clock.advanceAsync(500);
     store.settler.abandon();
-    expect(new Set(await Promise.all(confirmed))).toEqual(new Set([false]));
+    expect(await store.outcomes()).toEqual(new Set([false]));
     await store.clock.advanceAsync(SlowStore.timeoutMs * 3);
     expect(store.underWay).toBe(0);
   });
