@@ -4,7 +4,7 @@ import type { Curve, Line } from './report.ts';
 import { niceStep, round, text, WIDTH } from './svg.ts';
 
 const LEFT = 76;
-const RIGHT = 210;
+const RIGHT = 270;
 const PLOT = 190;
 const ROOM = WIDTH - LEFT - RIGHT;
 /** Of a panel, with what is written around it. */
