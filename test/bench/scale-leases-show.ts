@@ -103,6 +103,7 @@ export function rateTable(rates: readonly Level[], leases: number): Table {
           'client µs for each': level.clientUs,
           'late p99 ms': level.p99,
           'worst ms': level.worst,
+          'not acquired': level.refused,
           lost: level.lost,
         },
       ),

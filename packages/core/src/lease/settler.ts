@@ -3,8 +3,11 @@ import { LeaseholdError } from '../errors.ts';
 import { clamp } from './term.ts';
 import { within } from './within.ts';
 
+/** What is to be confirmed. `isRepeat`: it was sent before, without an answer. */
+export type Send = (isRepeat: boolean) => Promise<unknown>;
+
 interface Errand {
-  readonly send: () => Promise<unknown>;
+  readonly send: Send;
   readonly untilMs: number;
   readonly finished: Promise<boolean>;
   readonly done: (confirmed: boolean) => void;
@@ -23,6 +26,14 @@ interface Errand {
  * thousand processes at once are 50,000 calls then, which a store answers in less than the two seconds of a call.
  */
 const REPEATS_AT_ONCE = 50;
+const REPEAT_TIMEOUT_MS = 2000;
+
+/**
+ * How long an answer may take. Nobody waits for one to a repeat: where a store needs longer than a short lease leaves for a
+ * call, its answers would all be late, and all would be asked for again.
+ */
+export const patienceMs = (callTimeoutMs: number, isRepeat: boolean): number =>
+  isRepeat ? Math.max(callTimeoutMs, REPEAT_TIMEOUT_MS) : callTimeoutMs;
 
 /** Nothing of ours is there: asking again gives the same answer. */
 function isFinal(error: unknown): boolean {
@@ -46,7 +57,7 @@ export class Settler {
   }
 
   /** Resolves with whether the store confirmed it before `forMs` had passed. Never rejects. */
-  add(send: () => Promise<unknown>, forMs: number): Promise<boolean> {
+  add(send: Send, forMs: number): Promise<boolean> {
     let done: (confirmed: boolean) => void = () => {};
     const finished = new Promise<boolean>((resolve) => (done = resolve));
     const untilMs = this.#clock.monotonicMs() + forMs;
@@ -90,7 +101,7 @@ export class Settler {
     if (isRepeat) this.#repeating++;
     errand.sending = true;
     try {
-      await errand.send();
+      await errand.send(isRepeat);
       this.#finish(errand, true);
     } catch (error) {
       // Its first failure was reported by whoever began it.

@@ -2,6 +2,7 @@ import { ManualClock } from '@leasehold/core/testing';
 import { describe, expect, test } from 'vitest';
 import { StoreUnavailableError } from '../../src/errors.ts';
 import { Settler } from '../../src/lease/settler.ts';
+import { bench, rejectionOf } from './setup.ts';
 
 const MINUTE_MS = 60_000;
 const MANY = 200;
@@ -107,3 +108,33 @@ describe('what the store has not confirmed', () => {
     expect(store.underWay).toBe(0);
   });
 });
+
+test('an answer to a repeat counts although it comes later than a lease so short leaves time for', async () => {
+  const { clock, store, manager } = bench();
+  store.set('acquire', { reply: 1500 });
+  store.set('cancel', { reply: 1500 });
+  expect(await rejectionWhile(clock, manager.tryAcquire('r'))).toMatchObject({ code: 'STORE_UNAVAILABLE' });
+  await clock.advanceAsync(5000);
+  // One that was late, and one more.
+  expect(store.calls.cancel).toBe(2);
+  await clock.advanceAsync(2 * MINUTE_MS);
+  expect(store.calls.cancel).toBe(2);
+});
+
+test('the same of a release whose answers are late', async () => {
+  const { clock, store, manager } = bench();
+  const lease = await manager.acquire('r');
+  store.set('release', { reply: 1500 });
+  const released = lease.release();
+  await clock.advanceAsync(10_000);
+  expect(await released).toBe('unconfirmed');
+  expect(store.calls.release).toBe(3);
+  await clock.advanceAsync(MINUTE_MS);
+  expect(store.calls.release).toBe(3);
+});
+
+async function rejectionWhile(clock: ManualClock, work: Promise<unknown>): Promise<unknown> {
+  const rejection = rejectionOf(work);
+  await clock.advanceAsync(1000);
+  return rejection;
+}
