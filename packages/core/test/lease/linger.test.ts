@@ -90,6 +90,32 @@ describe('a lease that lingers', () => {
     await theirs;
   });
 
+  test('is not kept from who asked before the answer came by which it was granted', async () => {
+    const { manager, clock, memory, store, other } = kept();
+    await manager.run('before', () => undefined);
+    store.set('acquire', { reply: 100 });
+    const mine = manager.acquire('r');
+    await clock.advanceAsync(10);
+    expect(await other().tryAcquire('r')).toMatchObject({ acquired: false });
+    await clock.advanceAsync(100);
+    expect(await (await mine).release()).toBe('released');
+    expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
+  });
+
+  test('is not kept at all when others wait for it already', async () => {
+    const { manager, clock, other } = kept();
+    const before = await other().acquire('r');
+    const mine = manager.acquire('r', { wait: '10s' });
+    await clock.advanceAsync(10);
+    const theirs = other().acquire('r', { wait: '10s' });
+    await clock.advanceAsync(10);
+    await before.release();
+    await clock.advanceAsync(10);
+    expect(await (await mine).release()).toBe('released');
+    await clock.advanceAsync(10);
+    expect((await theirs).isHeld()).toBe(true);
+  });
+
   test('goes to who waits within its time, also where no message arrives and there is always a next here', async () => {
     const { manager, clock, other, store } = kept();
     store.deaf = true;
