@@ -236,6 +236,20 @@ describe('a lease does not linger', () => {
     expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
   });
 
+  test('when an earlier call of its acquisition has no answer, whose packet may still come', async () => {
+    const { manager, clock, store, memory } = kept();
+    await manager.run('before', () => undefined);
+    store.set('acquire', { request: 'lost' });
+    const mine = manager.acquire('r', { wait: '10s' });
+    await clock.advanceAsync(500);
+    store.heal();
+    await clock.advanceAsync(1000);
+    const buried = store.next('cancel', 'settled');
+    expect(await (await mine).release()).toBe('released');
+    expect(await buried).toMatchObject({ resource: 'r' });
+    expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
+  });
+
   test('for an acquisition that wants another ttl, or another retention', async () => {
     for (const options of [{ ttl: '5s' }, { retention: '1h' }] as const) {
       const { manager, store } = kept();

@@ -142,8 +142,10 @@ local number = highest < now and at or f('%.0f', highest + 1)
 local last_number, more = number, ''
 local function is_wanted()
   if not others then return false end
-  local before = redis.call('ZSCORE', KEYS[2], id) and 1 or 0
-  return redis.call('EXISTS', KEYS[4]) == 1 or redis.call('ZCARD', KEYS[2]) > before
+  for _, name in ipairs(redis.call('ZRANGE', KEYS[2], 0, 1)) do
+    if name ~= id then return true end
+  end
+  return redis.call('EXISTS', KEYS[4]) == 1
 end
 if ARGV[12] and not KEYS[6] and not is_wanted() then
   last_number = f('%.0f', math.max(now, highest + 1) + ARGV[12])
