@@ -226,6 +226,22 @@ describe('a lease does not linger', () => {
     expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
   });
 
+  test.each(['lost', new Error('reset')] as const)(
+    'whose extension was asked for ahead of its time, with that of another, and has no answer: %s',
+    async (reply) => {
+      const { manager, memory, clock, store } = kept();
+      await manager.acquire('another');
+      await clock.advanceAsync(20);
+      const lease = await manager.acquire('r');
+      store.set('extend', { reply });
+      const sent = store.next('extend', 'sent');
+      await clock.advanceAsync(977);
+      expect(await sent).toMatchObject([{ resource: 'another' }, { resource: 'r' }]);
+      expect(await lease.release()).toBe('released');
+      expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
+    },
+  );
+
   test('whose last extension has no answer', async () => {
     const { manager, memory, clock, store } = kept();
     const lease = await manager.acquire('r');
