@@ -99,7 +99,7 @@ export class Acquirer {
   /** What was granted becomes a tenure, and the keeper's. */
   #begin(resource: string, granted: Granted | Refusal, settings: AcquireSettings): Tenure | Refusal {
     if (!('stamp' in granted)) return granted;
-    const { leaseId, fencingToken, stamp, remainingMs, dirty, tick, ownerJson, spareTokens } = granted;
+    const { leaseId, fencingToken, stamp, remainingMs, dirty, tick, ownerJson, spare } = granted;
     const { timing } = settings;
     return this.#hold(resource, settings, {
       grant: { resource: qualify(this.#context.store.namespace, resource), fencingToken, leaseId },
@@ -109,7 +109,7 @@ export class Acquirer {
       dirty,
       tick,
       ownerJson,
-      spare: spareTokens === undefined ? undefined : { tokens: spareTokens, untilMs: Infinity },
+      spare,
     });
   }
 

@@ -18,6 +18,7 @@ import { fieldsOf, foreign, grantOf, numberAt, type Fields } from './reply.ts';
  *
  * Reply, one string, its parts separated by one space:
  *       <leaseId> granted <failed> <token>, for the whole ttl · <leaseId> granted <failed> <token> <remaining, µs>, again
+ *       with spare tokens it goes on: - <how many>
  *       with a tick they go on: <remaining, µs, - for the whole ttl> <attempt> <at, ms>
  *       <leaseId> no <failed> <held, turn, quarantine> <remaining, µs> <position, -1 unless queued> <token, 0: no holder>
  *         <its job, - for none> <owner>
@@ -145,10 +146,18 @@ end
 
 local at = ${NOW_TEXT}
 local number = highest < now and at or f('%.0f', highest + 1)
-local last_number = number
+local last_number, more = number, ''
 if ARGV[12] and not KEYS[6] then
-  last_number = f('%.0f', math.max(now, highest + 1) + ARGV[12])
-  redis.call('HSET', rec, 'spare_tokens', id)
+  local wanted = false
+  if others then
+    wanted = redis.call('EXISTS', KEYS[4]) == 1
+    for _, name in ipairs(redis.call('ZRANGE', KEYS[2], 0, 1)) do wanted = wanted or name ~= id end
+  end
+  if not wanted then
+    last_number = f('%.0f', math.max(now, highest + 1) + ARGV[12])
+    more = ' - ' .. ARGV[12]
+    redis.call('HSET', rec, 'spare_tokens', id)
+  end
 end
 if owner ~= '' then
   redis.call('HSET', rec, 'prev_owner', owner, 'prev_token', r[3], 'prev_end', f('%.0f', held and now or expires),
@@ -173,7 +182,6 @@ if others then
   redis.call('HDEL', KEYS[3], id)
   if not r[8] then redis.call('HSET', rec, 'crowd', '1') end
 end
-local claim = ''
 if KEYS[6] then
   if tick_at and not tick_carried then
     local p = redis.call('HMGET', KEYS[6], 'at', 'status', 'lease_id', 'fencing_token', 'owner')
@@ -181,7 +189,7 @@ if KEYS[6] then
       'prev_token', p[4] or '', 'prev_owner', p[5] or '', 'prev_attempt', f('%.0f', tick_attempt))
   end
   local at_text, attempt_text = f('%.0f', claim_at), f('%.0f', attempt)
-  claim = ' - ' .. attempt_text .. ' ' .. at_text
+  more = ' - ' .. attempt_text .. ' ' .. at_text
   redis.call('HSET', KEYS[6], 'at', at_text, 'status', 'claimed', 'lease_id', id, 'fencing_token', number,
     'owner', ARGV[2], 'attempt', attempt_text)
   if ARGV[16] then
@@ -198,7 +206,7 @@ if ARGV[11] == 'all' then
   ${note({
     event: "'acquired'",
     owner: 'ARGV[2]',
-    token: 'number',
+    token: 'last_number',
     at: 'at',
     keep: "'64'",
     leaseId: 'id',
@@ -206,7 +214,7 @@ if ARGV[11] == 'all' then
   })}
 end
 ${EFFECTS}
-return id .. ' granted ' .. failed .. ' ' .. number .. claim
+return id .. ' granted ' .. failed .. ' ' .. number .. more
 `;
 
 export const acquireScript: Script = script('acquire', lua);
@@ -243,11 +251,8 @@ function isPlain({ mode, floor, replaces, quarantineMs, history }: AcquireReques
 export function acquireReply(reply: unknown, args: ScriptArgs, request: AcquireRequest): AcquireReply {
   const fields = fieldsOf(acquireScript, reply, request.leaseId);
   switch (fields[0]) {
-    case 'granted': {
-      const granted = grantOf(fields, request.ttlMs);
-      const { spareTokens = 0, tick } = request;
-      return spareTokens === 0 || tick !== undefined || granted.again ? granted : { ...granted, spareTokens };
-    }
+    case 'granted':
+      return grantOf(fields, request.ttlMs);
     case 'no':
       return refusal(fields);
     case 'tick':
