@@ -81,17 +81,19 @@ export class Faults {
       }
       case 'data-loss':
         store.memory.flush(choice % 2 === 0 ? undefined : resource);
-        return this.#instant('data-loss');
+        return this.#lose(choice % 2 === 0 ? undefined : resource);
       case 'restart': {
         const persistent = choice % 2 === 0;
         store.memory.restart({ persistent });
         for (const actor of this.#crew.actors()) actor.store.reset((forMs * 1000) / 8, forMs);
         this.#lasting('restart', undefined, forMs / 8, () => 1);
-        if (!persistent) this.#instant('data-loss');
+        if (!persistent) this.#lose();
         return;
       }
       case 'revoke':
-        return this.#operate(this.#crew.operator, (operator) => this.#revoke(operator, resource));
+        return this.#operate(this.#crew.operator, (operator) =>
+          choice % 8 === 7 ? this.#seal(operator, resource) : this.#revoke(operator, resource),
+        );
       case 'diagnose':
         return this.#operate(this.#crew.watcher, (watcher) => this.#diagnose(watcher, resource));
       case 'force':
@@ -200,6 +202,13 @@ export class Faults {
     this.#recorder.begin('nemesis', { nemesis, target }).end('ok', { nemesis, target, effect: 1 });
   }
 
+  /** Of all resources, or of one. */
+  #lose(resource?: string): void {
+    this.#struck('data-loss');
+    const about = resource === undefined ? { outcome: 'all' } : { resource: qualify('sim', resource) };
+    this.#recorder.begin('nemesis', { nemesis: 'data-loss', ...about }).end('ok', { nemesis: 'data-loss', effect: 1 });
+  }
+
   #lasting(nemesis: string, target: string | undefined, forMs: number, end: () => number): void {
     const { world } = this.#crew.scene;
     const recording = this.#recorder.begin('nemesis', { nemesis, target });
@@ -229,6 +238,12 @@ export class Faults {
   async #revoke({ manager }: Actor, resource: string): Promise<void> {
     await manager.revoke(resource, { reason: 'simulated' });
     this.#struck('revoke');
+  }
+
+  /** Shuts out the owner at the fence, and whoever was before it: by its own token. */
+  async #seal({ manager, fence }: Actor, resource: string): Promise<void> {
+    const lease = await manager.inspect(resource);
+    if (lease?.state === 'held') await fence.seal(qualify('sim', resource), lease.fencingToken);
   }
 
   async #diagnose(watcher: Actor, resource: string): Promise<void> {

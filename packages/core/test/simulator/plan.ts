@@ -52,6 +52,7 @@ const RECIPES: readonly { readonly way: typeof busy; readonly kinds: readonly Fa
 
 /** Clocks differ by less than the managers' drift rate, 1 %, together. */
 const MOST_PPM = 4000;
+export const MOST_DRIFT: number = MOST_PPM / 1_000_000;
 
 export function planOf(seed: number): Plan {
   return twisted(plainPlanOf(seed));

@@ -5,7 +5,7 @@ import { Actor, startMs, type Scene } from './actors.ts';
 import { NO_BUG, type Bug } from './bug.ts';
 import { Faults } from './faults.ts';
 import type { FaultKind } from './fault-plan.ts';
-import { planOf, type Plan } from './plan.ts';
+import { MOST_DRIFT, planOf, type Plan } from './plan.ts';
 import type { Point } from './points.ts';
 import { FenceServer } from './remote-fence.ts';
 import { replacing } from './replacing.ts';
@@ -46,6 +46,11 @@ export async function simulate(plan: Plan, bug: Bug = NO_BUG, witness?: Witness)
       if (to === undefined) return;
       const atUs = from.process.nowUs + 1000 + from.process.chance.below(50_000);
       world.at(atUs, to.process, () => void to.adopt(ticket, step));
+      // Now and then somebody else has a copy of it.
+      const other = others.find((each) => each !== to);
+      if (other !== undefined && step.thinkMs % 3 === 0) {
+        world.at(atUs + step.holdMs * 100, other.process, () => void other.adopt(ticket, step));
+      }
     },
   };
   function begin(planned: ProcessPlan, from: number): void {
@@ -101,8 +106,9 @@ export async function simulate(plan: Plan, bug: Bug = NO_BUG, witness?: Witness)
   }
   const history: History = { lines: world.lines, fences: world.fences, grants: world.grants, endMs: world.nowMs };
   const verdict = checkHistory(history, {
-    clockDrift: 0.005,
+    clockDrift: MOST_DRIFT,
     sleepGrainMs: 10,
+    lateMs: 6,
     pollMs: plan.ttlMs,
     fenceTimeoutMs: 1000,
     healedMs: plan.faults.length === 0 ? undefined : 0,

@@ -164,7 +164,7 @@ function ghostActs(view: View): readonly Breach[] {
 }
 
 /** Whoever has sealed the fence above a token tries whether it is refused. */
-function isTrial(view: View, { act, process, resource, atMs, fencingToken = 0 }: HistoryLine): boolean {
+export function isTrial(view: View, { act, process, resource, atMs, fencingToken = 0 }: HistoryLine): boolean {
   if (act !== 'activate') return false;
   return view.callsTo('seal').some(({ invoke, end }) => {
     const isAbove = invoke.resource === resource && (invoke.fencingToken ?? 0) > fencingToken;

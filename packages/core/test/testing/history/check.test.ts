@@ -24,7 +24,7 @@ describe('a history is found that tells of', () => {
     const found = new Set(seededHistories.map(({ foundBy }) => foundBy));
     const rules = invariants.map(({ id }) => id).filter((id) => !id.startsWith('V'));
     expect(rules.filter((id) => !found.has(id))).toEqual([]);
-    expect(rules).toHaveLength(23);
+    expect(rules).toHaveLength(33);
   });
 });
 
