@@ -99,15 +99,14 @@ export class Acquirer {
   /** What was granted becomes a tenure, and the keeper's. */
   #begin(resource: string, granted: Granted | Refusal, settings: AcquireSettings): Tenure | Refusal {
     if (!('stamp' in granted)) return granted;
-    const { leaseId, fencingToken, stamp, remainingMs, dirty, tick, ownerJson, spareTokens } = granted;
+    const { leaseId, fencingToken, stamp, remainingMs, dirty, tick, ownerJson, spare } = granted;
     const { timing } = settings;
     return this.#hold(resource, settings, {
       grant: { resource: qualify(this.#context.store.namespace, resource), fencingToken, leaseId },
       startedMs: stamp.monotonicMs,
       stamp,
       windowMs: trustedMs(Math.min(timing.ttlMs, remainingMs), timing),
-      ...{ dirty, tick, ownerJson },
-      spare: spareTokens === undefined ? undefined : { tokens: spareTokens, untilMs: Infinity },
+      ...{ dirty, tick, ownerJson, spare },
     });
   }
 

@@ -5,6 +5,7 @@ import type { Grant } from '../../src/fence/fence.ts';
 import type { Mark } from '../testing/plain-fence.ts';
 import { PlainFence } from '../testing/plain-fence.ts';
 import type { SeededBug } from './bug.ts';
+import { lingerBugs } from './linger-bugs.ts';
 import { counted, moreBugs } from './more-bugs.ts';
 import { ownerBugs } from './owner-bugs.ts';
 import { changing, fenceOf, replacing } from './replacing.ts';
@@ -228,4 +229,5 @@ export const seededBugs: readonly SeededBug[] = [
   ...moreBugs,
   ...ownerBugs,
   ...storeBugs,
+  ...lingerBugs,
 ];

@@ -3,6 +3,7 @@ import { forceRelease } from '../../src/diagnosis/force-release.ts';
 import type { OwnerProbe } from '../../src/diagnosis/probe.ts';
 import { LeaseholdError } from '../../src/errors.ts';
 import { qualify } from '../../src/names.ts';
+import type { HistoryLine } from '../../src/testing/history/history.ts';
 import { Recorder } from '../../src/testing/history/recorder.ts';
 import type { Actor, Scene } from './actors.ts';
 import type { Link } from './network.ts';
@@ -25,6 +26,8 @@ export interface Crew {
 export class Faults {
   readonly #crew: Crew;
   readonly #recorder: Recorder;
+  /** What ends those that go on. */
+  readonly #going = new Set<() => void>();
 
   constructor(crew: Crew) {
     this.#crew = crew;
@@ -212,11 +215,23 @@ export class Faults {
   #lasting(nemesis: string, target: string | undefined, forMs: number, end: () => number): void {
     const { world } = this.#crew.scene;
     const recording = this.#recorder.begin('nemesis', { nemesis, target });
-    world.at(world.nowUs + forMs * 1000, undefined, () => {
+    const begin = world.lines.at(-1);
+    const over = (): void => {
+      if (!this.#going.delete(over)) return;
       const effect = end();
-      if (effect > 0) this.#struck(nemesis);
-      recording.end('ok', { nemesis, target, effect });
-    });
+      if (effect > 0) {
+        this.#struck(nemesis);
+        recording.end('ok', { nemesis, target, effect });
+        // What met nobody was no fault.
+      } else world.lines.splice(world.lines.indexOf(begin as HistoryLine), 1);
+    };
+    this.#going.add(over);
+    world.at(world.nowUs + forMs * 1000, undefined, over);
+  }
+
+  /** The run is over, and what still goes on is, too. */
+  end(): void {
+    for (const over of this.#going) over();
   }
 
   /** Of a process that is ahead of the world's time: when it was stopped lies before it by nothing, but after now. */

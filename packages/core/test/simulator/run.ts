@@ -4,6 +4,7 @@ import type { History } from '../../src/testing/history/history.ts';
 import { Actor, startMs, type Scene } from './actors.ts';
 import { NO_BUG, type Bug } from './bug.ts';
 import { Faults } from './faults.ts';
+import { pointsOfLingering } from './lingering.ts';
 import type { FaultKind } from './fault-plan.ts';
 import { MOST_DRIFT, planOf, type Plan } from './plan.ts';
 import type { Point } from './points.ts';
@@ -95,6 +96,7 @@ export async function simulate(plan: Plan, bug: Bug = NO_BUG, witness?: Witness)
     const isOver = (): boolean =>
       world.nowMs > lastMs && plan.processes.every(({ id }) => lives.has(id)) && actors.every(({ isDone }) => isDone);
     await world.run((lastMs + 60 * plan.ttlMs) * 1000, isOver);
+    faults.end();
     for (const { isDone, process } of actors) {
       if (!isDone) world.problems.push(`${process.name} had not come to its end by ${world.nowMs} ms`);
     }
@@ -112,8 +114,11 @@ export async function simulate(plan: Plan, bug: Bug = NO_BUG, witness?: Witness)
     pollMs: plan.ttlMs,
     fenceTimeoutMs: 1000,
     healedMs: plan.faults.length === 0 ? undefined : 0,
-    validity: false,
+    validity: 'faults',
+    firstVersion: 0,
+    lingerMs: plan.lingerMs,
   });
+  for (const point of pointsOfLingering(history, plan.lingerMs)) world.reach(point);
   const { problems, events, points, struck } = world;
   return { plan, history, verdict, problems, events, points, struck };
 }

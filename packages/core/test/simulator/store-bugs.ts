@@ -46,7 +46,16 @@ export const storeBugs: readonly SeededBug[] = [
         for (const leaseId of waiting) {
           const { resource } = request;
           await memory.cancel(
-            { resource, leaseId, outcome: 'not-started', floor: 0, job: undefined, tombstoneMs: 0, history: 'exceptions', retentionMs: undefined },
+            {
+              resource,
+              leaseId,
+              outcome: 'not-started',
+              floor: 0,
+              job: undefined,
+              tombstoneMs: 0,
+              history: 'exceptions',
+              retentionMs: undefined,
+            },
             call,
           );
         }

@@ -16,6 +16,7 @@ import { fieldsOf, foreign, grantOf, numberAt, type Fields } from './reply.ts';
  *
  * Reply, one string, its parts separated by one space:
  *       <leaseId> granted <failed> <token>, for the whole ttl · <leaseId> granted <failed> <token> <remaining, µs>, again
+ *       with spare tokens it goes on: - <how many>
  *       with a tick they go on: <remaining, µs, - for the whole ttl> <attempt> <at, ms>
  *       <leaseId> no <failed> <held, turn, quarantine> <remaining, µs> <position, -1 unless queued> <token, 0: no holder>
  *         <its job, - for none> <owner>
@@ -138,9 +139,15 @@ end
 
 local at = ${NOW_TEXT}
 local number = highest < now and at or f('%.0f', highest + 1)
-local last_number = number
-if ARGV[12] and not KEYS[6] then
+local last_number, more = number, ''
+local function is_wanted()
+  if not others then return false end
+  local before = redis.call('ZSCORE', KEYS[2], id) and 1 or 0
+  return redis.call('EXISTS', KEYS[4]) == 1 or redis.call('ZCARD', KEYS[2]) > before
+end
+if ARGV[12] and not KEYS[6] and not is_wanted() then
   last_number = f('%.0f', math.max(now, highest + 1) + ARGV[12])
+  more = ' - ' .. ARGV[12]
   redis.call('HSET', rec, 'spare_tokens', id)
 end
 if owner ~= '' then
@@ -165,7 +172,6 @@ if others then
   redis.call('ZREM', KEYS[2], id)
   redis.call('HDEL', KEYS[3], id)
 end
-local claim = ''
 if KEYS[6] then
   if tick_at and not tick_carried then
     local p = redis.call('HMGET', KEYS[6], 'at', 'status', 'lease_id', 'fencing_token', 'owner')
@@ -173,7 +179,7 @@ if KEYS[6] then
       'prev_token', p[4] or '', 'prev_owner', p[5] or '', 'prev_attempt', f('%.0f', tick_attempt))
   end
   local at_text, attempt_text = f('%.0f', claim_at), f('%.0f', attempt)
-  claim = ' - ' .. attempt_text .. ' ' .. at_text
+  more = ' - ' .. attempt_text .. ' ' .. at_text
   redis.call('HSET', KEYS[6], 'at', at_text, 'status', 'claimed', 'lease_id', id, 'fencing_token', number,
     'owner', ARGV[2], 'attempt', attempt_text)
   if ARGV[16] then
@@ -190,7 +196,7 @@ if ARGV[11] == 'all' then
   ${note({
     event: "'acquired'",
     owner: 'ARGV[2]',
-    token: 'number',
+    token: 'last_number',
     at: 'at',
     keep: "'64'",
     leaseId: 'id',
@@ -198,7 +204,7 @@ if ARGV[11] == 'all' then
   })}
 end
 ${EFFECTS}
-return id .. ' granted ' .. failed .. ' ' .. number .. claim
+return id .. ' granted ' .. failed .. ' ' .. number .. more
 `;
 
 export const acquireScript: Script = script('acquire', lua);
@@ -234,11 +240,8 @@ export function acquireArgs(record: string, request: AcquireRequest): ScriptArgs
 export function acquireReply(reply: unknown, args: ScriptArgs, request: AcquireRequest): AcquireReply {
   const fields = fieldsOf(acquireScript, reply, request.leaseId);
   switch (fields[0]) {
-    case 'granted': {
-      const granted = grantOf(fields, request.ttlMs);
-      const { spareTokens = 0, tick } = request;
-      return spareTokens === 0 || tick !== undefined || granted.again ? granted : { ...granted, spareTokens };
-    }
+    case 'granted':
+      return grantOf(fields, request.ttlMs);
     case 'no':
       return refusal(fields);
     case 'tick':

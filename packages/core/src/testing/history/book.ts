@@ -7,7 +7,8 @@ import { groupBy, type Call, type View } from './view.ts';
 export const bookAgrees: Invariant = {
   id: 'S24',
   rule: 'what a fence confirms stands in its book, under the grant that it was sent with, and so does its refusal',
-  breaches: (view) => (view.rows.size === 0 ? [] : [...strangers(view), ...unwritten(view), ...unsealed(view)]),
+  breaches: (view) =>
+    view.rows.size === 0 ? [] : [...strangers(view), ...unwritten(view), ...unsealed(view), ...misread(view)],
 };
 
 function allRows(view: View): readonly FenceRow[] {
@@ -65,20 +66,52 @@ function unsealed(view: View): readonly Breach[] {
   return view.callsTo('seal').flatMap(({ invoke, end }) => {
     if (end?.phase !== 'ok' || (invoke.fence !== undefined && !fences.has(invoke.fence))) return [];
     const { resource, fencingToken = 0 } = invoke;
-    if (isShut(view, invoke, fencingToken, end.atMs)) return [];
+    if (isShut(view, resource, fencingToken, end.atMs, invoke.fence)) return [];
     return [{ why: `${resource} was sealed at ${fencingToken}, and its book does not say so`, events: [invoke, end] }];
   });
 }
 
 /** Whether every grant with that token was shut out by then, as the book says. A seal below the highest changes nothing. */
-export function isShut(view: View, about: HistoryLine, fencingToken: number, byMs: number): boolean {
+export function isShut(
+  view: View,
+  resource: string | undefined,
+  fencingToken: number,
+  byMs: number,
+  fence?: string,
+): boolean {
   return allRows(view).some(
     (row) =>
       row.accepted &&
-      isAbout(about, row) &&
+      row.resource === resource &&
+      (fence === undefined || fence === row.fence) &&
       row.atMs <= byMs + view.settings.epsilonMs &&
       (row.fencingToken > fencingToken || (row.act === 'seal' && row.fencingToken === fencingToken)),
   );
+}
+
+/** A read that finds less than what was confirmed before it began, or more than was ever written by its end. */
+function misread(view: View): readonly Breach[] {
+  const written = groupBy(
+    allRows(view).filter(({ act, accepted, after }) => act === 'write' && accepted && after !== undefined),
+    ({ resource }) => resource,
+  );
+  const ends = new Map(view.callsTo('write').map(({ invoke, end }) => [invoke.writeId, end]));
+  return view.callsTo('read').flatMap(({ invoke, end }) => {
+    const rows = written.get(invoke.resource ?? '');
+    const version = end?.version;
+    if (end?.phase !== 'ok' || version === undefined || rows === undefined) return [];
+    const before = rows.findLast(({ writeId }) => {
+      const confirmed = writeId === undefined ? undefined : ends.get(writeId);
+      return confirmed?.phase === 'ok' && confirmed.atMs < invoke.atMs;
+    });
+    if (before?.after !== undefined && version < before.after) {
+      return [{ why: `a read found ${version} when ${before.after} was confirmed`, events: [before, invoke, end] }];
+    }
+    const first = rows[0]?.before ?? version;
+    const last = rows.findLast(({ atMs }) => atMs <= end.atMs + view.settings.epsilonMs);
+    if (version <= (last?.after ?? first) && version >= first) return [];
+    return [{ why: `a read found ${version}, which the book does not know`, events: [invoke, end] }];
+  });
 }
 
 export const bookInvariants: readonly Invariant[] = [bookAgrees];

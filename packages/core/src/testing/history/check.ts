@@ -9,12 +9,14 @@ import { grantInvariants } from './grant.ts';
 import { guardInvariants } from './guard.ts';
 import type { History } from './history.ts';
 import { holdInvariants } from './hold.ts';
+import { lingeringInvariants } from './lingering.ts';
 import { livenessInvariants } from './liveness.ts';
 import { settingsOf, type CheckOptions } from './options.ts';
 import { ownerInvariants } from './owner.ts';
 import { quarantineInvariants } from './quarantine.ts';
 import { revocationInvariants } from './revocation.ts';
 import { storeInvariants } from './store.ts';
+import { tickInvariants } from './tick.ts';
 import { turnInvariants } from './turn.ts';
 import { validityInvariants } from './validity.ts';
 import { View } from './view.ts';
@@ -25,6 +27,7 @@ export const invariants: readonly Invariant[] = [
   ...guardInvariants,
   ...ownerInvariants,
   ...storeInvariants,
+  ...tickInvariants,
   ...breakGlassInvariants,
   ...revocationInvariants,
   ...holdInvariants,
@@ -37,6 +40,7 @@ export const invariants: readonly Invariant[] = [
   ...grantInvariants,
   ...withdrawalInvariants,
   ...livenessInvariants,
+  ...lingeringInvariants,
   ...validityInvariants,
 ].sort((a, b) => rankOf(a.id) - rankOf(b.id));
 
@@ -54,7 +58,8 @@ export function checkHistory(history: History, options: CheckOptions = {}): Hist
   const findings: Finding[] = [];
   const waived: { invariant: InvariantId; why: string }[] = [];
   for (const invariant of invariants) {
-    if (invariant.id.startsWith('V') && !view.settings.validity) continue;
+    const { validity } = view.settings;
+    if (invariant.id.startsWith('V') && validity !== true && (invariant.id !== 'V1' || validity === false)) continue;
     const why = invariant.waived?.(view) ?? null;
     if (why !== null) waived.push({ invariant: invariant.id, why });
     else {

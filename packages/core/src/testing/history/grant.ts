@@ -23,8 +23,11 @@ function unfounded(view: View, asked: ReadonlySet<string>, act: HistoryLine): re
   if (leaseId === undefined) return [];
   if (!asked.has(leaseId)) return [{ why: `nobody had asked for ${leaseId}`, events: [act] }];
   const tenancy = view.tenancy(leaseId);
-  if (tenancy === undefined || (fencingToken >= tenancy.fencingToken && fencingToken <= tenancy.fencingToken)) return [];
-  const why = `${leaseId} was given the token ${tenancy.fencingToken}, and acted with ${fencingToken}`;
+  if (tenancy === undefined) return [];
+  const { fencingToken: first } = view.holdersOf(leaseId)[0] ?? tenancy;
+  // Of a lease that may linger all that were reserved with it.
+  if (fencingToken >= first && fencingToken <= tenancy.lastToken) return [];
+  const why = `${leaseId} was given the token ${first}, and acted with ${fencingToken}`;
   return [{ why, events: [tenancy.granted.end, act] }];
 }
 

@@ -63,8 +63,9 @@ export const grantIsContiguous: Invariant = {
       const over = new Map<string, FenceRow>();
       let before: FenceRow | undefined;
       for (const row of effective(rows)) {
-        if (row.leaseId !== null && row.leaseId !== before?.leaseId) {
-          const left = over.get(row.leaseId);
+        if (row.leaseId !== null && !isSameGrant(row, before)) {
+          // Of one leaseId each token has a run of its own, and all of them come before the next leaseId.
+          const left = row.leaseId === before?.leaseId ? over.get(grantOf(row)) : over.get(row.leaseId);
           if (left !== undefined && before !== undefined) {
             const why = `${row.act} of ${row.leaseId} was accepted again after another grant had been admitted`;
             breaches.push({ why, events: [left, before, row] });
@@ -72,14 +73,22 @@ export const grantIsContiguous: Invariant = {
             breaches.push({ why: `${row.leaseId} began with a ${row.act}, not with its activation`, events: [row] });
           }
         }
-        if (before !== undefined && before.leaseId !== null && before.leaseId !== row.leaseId) {
-          over.set(before.leaseId, before);
+        if (before !== undefined && before.leaseId !== null && !isSameGrant(before, row)) {
+          over.set(before.leaseId === row.leaseId ? grantOf(before) : before.leaseId, before);
         }
         before = row;
       }
       return breaches;
     }),
 };
+
+function isSameGrant(row: FenceRow, other: FenceRow | undefined): boolean {
+  return row.leaseId === other?.leaseId && row.fencingToken === other.fencingToken;
+}
+
+function grantOf({ leaseId, fencingToken }: FenceRow): string {
+  return `${leaseId} ${fencingToken}`;
+}
 
 export const noLostUpdate: Invariant = {
   id: 'S4',
@@ -100,6 +109,16 @@ function chainBreaches(view: View): readonly Breach[] {
           why: `the data was at ${last.after}, and the next write found ${before}`,
           events: [last, row],
         });
+      }
+      if (row.after !== undefined && before !== undefined && row.after <= before) {
+        breaches.push({
+          why: `${writeId} left the data at ${row.after}, and had found it at ${before}`,
+          events: [row],
+        });
+      }
+      const { firstVersion } = view.settings;
+      if (last === undefined && firstVersion !== undefined && before !== undefined && before !== firstVersion) {
+        breaches.push({ why: `the data began at ${firstVersion}, and the first write found ${before}`, events: [row] });
       }
       const invoke = writeId === undefined ? undefined : invokes.get(writeId);
       if (invoke?.version !== undefined && invoke.version !== before) {
@@ -142,26 +161,41 @@ export const noFalseFence: Invariant = {
   rule: 'a fence refuses only what is stale: below the highest, or equal and of another leaseId',
   breaches: (view) =>
     perResource(view, (rows) => {
-      const breaches: Breach[] = [];
-      let highest: FenceRow | undefined;
-      for (const row of rows) {
+      const admitted = new Set<string>();
+      return rows.flatMap((row) => {
         if (row.accepted) {
-          if (highest === undefined || row.fencingToken >= highest.fencingToken) highest = row;
-          continue;
+          admitted.add(markOf(row));
+          return [];
         }
-        const { fencingToken, leaseId, highest: said } = row;
-        if (said === undefined) continue;
-        const isStale =
-          said.fencingToken > fencingToken || (said.fencingToken === fencingToken && said.leaseId !== leaseId);
-        const events = highest === undefined ? [row] : [highest, row];
-        if (!isStale) breaches.push({ why: `${fencingToken} was refused at ${said.fencingToken}`, events });
-        else if (said.fencingToken > (highest?.fencingToken ?? 0)) {
-          breaches.push({ why: `the refusal names ${said.fencingToken}, which was never admitted`, events });
-        }
-      }
-      return breaches;
+        return falseRefusal(rows, row, admitted);
+      });
     }),
 };
+
+function markOf({ fencingToken, leaseId }: NonNullable<FenceRow['highest']>): string {
+  return `${fencingToken} ${leaseId}`;
+}
+
+/** What is above a grant: a larger token, or an equal one of somebody else. */
+function isAbove(mark: NonNullable<FenceRow['highest']>, { fencingToken, leaseId }: FenceRow): boolean {
+  return mark.fencingToken > fencingToken || (mark.fencingToken === fencingToken && mark.leaseId !== leaseId);
+}
+
+/** `admitted`: by then. */
+function falseRefusal(rows: readonly FenceRow[], row: FenceRow, admitted: ReadonlySet<string>): readonly Breach[] {
+  const { fencingToken, leaseId, highest: said } = row;
+  if (said === undefined) {
+    // Where it does not say by what, and so not when: there must be something.
+    if (rows.some((each) => each.accepted && isAbove(each, row))) return [];
+    return [
+      { why: `${leaseId} with ${fencingToken} was refused, and nothing above it was ever admitted`, events: [row] },
+    ];
+  }
+  if (!isAbove(said, row)) return [{ why: `${fencingToken} was refused at ${said.fencingToken}`, events: [row] }];
+  if (admitted.has(markOf(said))) return [];
+  const whose = `${said.fencingToken} of ${said.leaseId ?? 'a seal'}`;
+  return [{ why: `the refusal names ${whose}, which was never admitted`, events: [row] }];
+}
 
 export const guardInvariants: readonly Invariant[] = [
   fenceNeverGoesDown,

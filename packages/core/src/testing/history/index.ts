@@ -26,18 +26,13 @@ export {
   takeoverInTime,
   sleeperHearsOfLoss,
 } from './liveness.ts';
+export { lingeringEnds } from './lingering.ts';
 export type { CheckOptions } from './options.ts';
 export { quarantineIsKept } from './quarantine.ts';
 export { revokedIsOver } from './revocation.ts';
 export { oneTrustingOwner, lossIsFinal, writeIsGated } from './owner.ts';
-export {
-  ghostIsContained,
-  lostIsNotExtended,
-  leaseIdIsGrantedOnce,
-  releaseIsOwn,
-  tickRunsOnce,
-  tokensGrow,
-} from './store.ts';
+export { ghostIsContained, lostIsNotExtended, leaseIdIsGrantedOnce, releaseIsOwn, tokensGrow } from './store.ts';
+export { tickRunsOnce } from './tick.ts';
 export { turnsAreKept } from './turn.ts';
 export { checkCounts, runsWereExercised, faultsHadEffect } from './validity.ts';
 export { View } from './view.ts';

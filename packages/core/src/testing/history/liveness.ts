@@ -1,22 +1,15 @@
+import { excuseFor, stoppedMs } from './excuse.ts';
 import type { Breach, Invariant } from './finding.ts';
 import type { FenceRow, HistoryLine, KnownNemesis } from './history.ts';
-import { groupBy, type Call, type Nemesis, type View } from './view.ts';
+import { groupBy, type Call, type Nemesis, type Tenancy, type View } from './view.ts';
 
 /** What must get done, and in what time. */
 
 /** The longest ttl that was asked for, and the time in which a lease that nobody keeps comes to the next one. */
-function takeoverMs(view: View): number {
+export function takeoverMs(view: View): number {
   const ttlMs = view.callsTo('acquire').reduce((longest, { invoke }) => Math.max(longest, invoke.ttlMs ?? 0), 0);
   const { marginMs, pollMs = ttlMs } = view.settings;
   return ttlMs + marginMs(ttlMs) + pollMs;
-}
-
-/** Of a process, how long it could do nothing between two instants. */
-function pausedMs(view: View, process: string, fromMs: number, untilMs: number): number {
-  return view
-    .struck('pause', 'frozen-clocks')
-    .filter(({ begin }) => begin.target === process)
-    .reduce((sum, pause) => sum + Math.max(0, Math.min(untilMs, pause.untilMs) - Math.max(fromMs, pause.fromMs)), 0);
 }
 
 export const workGoesOn: Invariant = {
@@ -33,10 +26,11 @@ export const workGoesOn: Invariant = {
       if (want === undefined) return [];
       const untilMs = want.fromMs + boundMs;
       const inTime = ({ atMs }: { readonly atMs: number }): boolean => atMs >= healedMs && atMs <= untilMs;
-      const rows = [...view.rows.values()].flat().filter((row) => row.resource === resource);
+      // An operator's seal is no work.
+      const rows = [...view.rows.values()].flat().filter((row) => row.resource === resource && row.act !== 'seal');
       const isServed = rows.some((row) => row.accepted && inTime(row));
       // Without a fence to ask, a lease is all that can be seen.
-      const isGranted = view.tenancies.some((each) => each.resource === resource && inTime(each.granted.end));
+      const isGranted = view.tenancies.some((each) => each.resource === resource && inTime(each.begins));
       if (isServed || (rows.length === 0 && isGranted)) return [];
       const { invoke, end } = want.each;
       const why = `${resource} was wanted, all was well from ${healedMs.toFixed(3)} ms on, and nothing came by ${untilMs.toFixed(3)} ms`;
@@ -65,7 +59,7 @@ export const floorIsLearned: Invariant = {
           continue;
         }
         // A packet that comes when its sender has given up teaches nobody.
-        if ((view.tenancy(row.leaseId ?? '')?.terminal?.atMs ?? Infinity) <= row.atMs) continue;
+        if ((view.tenancy(row.leaseId ?? '', row.fencingToken)?.terminal?.atMs ?? Infinity) <= row.atMs) continue;
         inRow.push(row);
         // Of the others each was asked for when the store could know of the first refusal.
         const firstMs = inRow[0]?.atMs ?? row.atMs;
@@ -120,7 +114,10 @@ export const takeoverInTime: Invariant = {
               );
             const next = view.tenancies.some(
               (other) =>
-                other.resource === resource && other.granted.end.atMs > died.atMs && other.granted.end.atMs <= untilMs,
+                other.resource === resource &&
+                other.begins.atMs > died.atMs &&
+                other.begins.atMs <= untilMs &&
+                hasWaited(view, other, died.atMs),
             );
             if (waiting === undefined || next) return [];
             const why = `${waiting.invoke.process} waited, and had no lease by ${untilMs.toFixed(3)} ms`;
@@ -129,6 +126,20 @@ export const takeoverInTime: Invariant = {
       });
   },
 };
+
+/** It was wanted before, and not by somebody who came later. Whoever adopts was given it. */
+function hasWaited(view: View, { process, resource, begins, granted }: Tenancy, sinceMs: number): boolean {
+  if (granted.invoke.act === 'adopt') return true;
+  return view
+    .callsTo('want')
+    .some(
+      ({ invoke, end }) =>
+        invoke.process === process &&
+        invoke.resource === resource &&
+        invoke.atMs <= sinceMs &&
+        (end?.atMs ?? Infinity) >= begins.atMs,
+    );
+}
 
 export const fenceSettles: Invariant = {
   id: 'L4',
@@ -151,7 +162,7 @@ export const callsSettle: Invariant = {
 /** Not what a process could not do while it was stopped, or had ended. */
 function lateCalls(view: View, { invoke, end }: Call, boundMs: number): readonly Breach[] {
   const endsMs = end?.atMs ?? Math.min(view.endMs, view.died(invoke.process)?.atMs ?? Infinity);
-  const tookMs = endsMs - invoke.atMs - pausedMs(view, invoke.process, invoke.atMs, endsMs);
+  const tookMs = endsMs - invoke.atMs - stoppedMs(view, invoke.process, invoke.atMs, endsMs);
   if (tookMs <= boundMs) return [];
   const how = end === undefined ? 'had not settled after' : 'took';
   const why = `${invoke.act} ${how} ${tookMs.toFixed(3)} ms, ${boundMs} ms at most`;
@@ -192,19 +203,17 @@ function hasUnsaidExtension(own: readonly HistoryLine[], { fromMs }: Nemesis): b
 export const sleeperHearsOfLoss: Invariant = {
   id: 'L6',
   rule: 'who was stopped for longer than its lease hears of the loss before it acts',
-  waived: (view) => (view.struck('frozen-clocks').length === 0 ? null : 'the clocks of an owner stood still'),
   breaches: (view) =>
     view.struck('pause').flatMap((pause) =>
       view.tenancies
-        .filter(({ process, granted }) => process === pause.begin.target && granted.end.atMs <= pause.fromMs)
+        .filter(({ process, begins }) => process === pause.begin.target && begins.atMs <= pause.fromMs)
         .flatMap((tenancy) => {
           const before = tenancy.confirmations.filter(({ end }) => end.atMs <= pause.fromMs);
           const deadlineMs = Math.max(...before.map((each) => view.deadlineOf(each)));
           const { terminal } = tenancy;
           if (deadlineMs > pause.untilMs || (terminal !== undefined && terminal.atMs <= pause.fromMs)) return [];
-          const own = view.linesOf(tenancy.leaseId).filter(({ process }) => process === tenancy.process);
-          const after = own.filter(({ atMs }) => atMs >= pause.untilMs);
-          const isBeingSaid = hasUnsaidExtension(own, pause);
+          const after = tenancy.lines.filter(({ atMs }) => atMs >= pause.untilMs);
+          const isBeingSaid = hasUnsaidExtension(tenancy.lines, pause);
           const first = after.find(
             ({ act, phase, checkedMs, atMs, delegated }, index) =>
               (act === 'extended' && !(isBeingSaid && index === 0)) ||
@@ -214,7 +223,10 @@ export const sleeperHearsOfLoss: Invariant = {
           if (first === undefined || first.act === 'lost') return [];
           const why = `${tenancy.leaseId} could be trusted until ${deadlineMs.toFixed(3)} ms; its owner woke up later and began with ${first.act}`;
           const last = before.at(-1);
-          return [{ why, events: [...(last === undefined ? [] : [last.end]), pause.begin, first] }];
+          const { process, granted } = tenancy;
+          const span = { fromMs: granted.invoke.atMs, untilMs: first.atMs, processes: [process] };
+          const excuse = excuseFor(view, ['frozen-clocks'], span);
+          return [{ why, events: [...(last === undefined ? [] : [last.end]), pause.begin, first], excuse }];
         }),
     ),
 };

@@ -31,8 +31,15 @@ export interface CheckOptions {
    * last nemesis.
    */
   readonly healedMs?: number | undefined;
-  /** Judges a single run as one that must show every fault's effect. Default true. */
-  readonly validity?: boolean | undefined;
+  /** Of the managers: for how long a lease lingers. Default: not known, and then not judged. */
+  readonly lingerMs?: number | undefined;
+  /** The version of the data, of each resource, when the run began. Default: not known. */
+  readonly firstVersion?: number | undefined;
+  /**
+   * Judges a single run as one that must show every fault's effect, and all that runs are for; `faults`: the effects alone.
+   * Default true.
+   */
+  readonly validity?: boolean | 'faults' | undefined;
 }
 
 export interface Settings {
@@ -42,9 +49,11 @@ export interface Settings {
   readonly slackMs: number;
   readonly lateMs: number;
   readonly fenceTimeoutMs: number;
-  readonly validity: boolean;
+  readonly validity: boolean | 'faults';
   readonly pollMs: number | undefined;
   readonly healedMs: number | undefined;
+  readonly firstVersion: number | undefined;
+  readonly lingerMs: number | undefined;
   readonly marginMs: (ttlMs: number) => number;
   /** How long `remainingMs` of a lease may be trusted, on the history's clock. */
   readonly trustMs: (remainingMs: number, ttlMs: number) => number;
@@ -62,6 +71,8 @@ export function settingsOf(options: CheckOptions): Settings {
     lateMs: options.lateMs ?? options.slackMs ?? 250,
     fenceTimeoutMs: options.fenceTimeoutMs ?? 6000,
     healedMs: options.healedMs,
+    firstVersion: options.firstVersion,
+    lingerMs: options.lingerMs,
     validity: options.validity ?? true,
     marginMs,
     trustMs: (remainingMs, ttlMs) => trustFor(remainingMs, driftRate, marginMs(ttlMs)) * (1 + clockDrift),

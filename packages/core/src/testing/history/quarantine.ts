@@ -8,7 +8,9 @@ export const quarantineIsKept: Invariant = {
   id: 'S23',
   rule: 'where the data was lost nothing is granted to whoever asks for a quarantine, until it is over',
   breaches: (view) => {
-    const losses = view.struck('data-loss').filter(({ begin }) => begin.outcome === 'all' || begin.resource !== undefined);
+    const losses = view
+      .struck('data-loss')
+      .filter(({ begin }) => begin.outcome === 'all' || begin.resource !== undefined);
     return view.tenancies.flatMap((tenancy) => {
       if (tenancy.granted.invoke.act !== 'acquire') return [];
       const { atMs } = tenancy.granted.invoke;
@@ -26,7 +28,9 @@ function unkept(view: View, { granted, leaseId, resource }: Tenancy, loss: Nemes
   const isKnown = (row: { readonly resource: string; readonly atMs: number; readonly leaseId: string }): boolean =>
     row.resource === resource && row.atMs >= loss.fromMs && (row.leaseId !== leaseId || row.atMs < invoke.atMs);
   // One that was sent before may have been carried out since.
-  const isOld = view.linesOf(leaseId).some(({ act, phase, atMs }) => act === 'acquire' && phase === 'info' && atMs <= end.atMs);
+  const isOld = view
+    .linesOf(leaseId)
+    .some(({ act, phase, atMs }) => act === 'acquire' && phase === 'info' && atMs <= end.atMs);
   if (isOld) return [];
   const others = [...view.callsTo('acquire'), ...view.callsTo('adopt')].filter(
     (call) => call.invoke.resource === resource && call !== granted && call.invoke.atMs <= end.atMs,

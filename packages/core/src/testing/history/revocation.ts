@@ -9,9 +9,7 @@ export const revokedIsOver: Invariant = {
   rule: 'a lease that was revoked is neither extended nor adopted any more, and its run is told to end once its owner knows',
   breaches: (view) => [
     ...view.callsTo('revoke').flatMap((revoke) => (revoke.end?.phase === 'ok' ? goneOn(view, revoke) : [])),
-    ...view
-      .callsTo('extend')
-      .flatMap((extend) => (extend.end?.outcome === 'revoked' ? untold(view, extend) : [])),
+    ...view.callsTo('extend').flatMap((extend) => (extend.end?.outcome === 'revoked' ? untold(view, extend) : [])),
   ],
 };
 

@@ -94,7 +94,8 @@ function placeSince(view: View, calls: readonly Call[], grantedMs: number, until
     .some(({ act, phase, atMs }) => (act === 'cancel' || act === 'release') && phase === 'invoke' && atMs <= untilMs);
   const asked = calls.filter(({ invoke }) => invoke.atMs <= untilMs);
   // What had another answer, or none, may have been the end of its wait.
-  if (isGone || asked.some((call) => call.end !== undefined && call.end.atMs <= untilMs && !isQueued(call))) return undefined;
+  if (isGone || asked.some((call) => call.end !== undefined && call.end.atMs <= untilMs && !isQueued(call)))
+    return undefined;
   const queued = asked.filter(({ invoke, end }) => invoke.atMs >= grantedMs && (end?.atMs ?? Infinity) <= untilMs);
   if (asked.some((call) => call.end?.phase === 'info' || call.end === undefined)) return undefined;
   let since: Call | undefined;

@@ -15,7 +15,10 @@ export interface Nemesis {
   readonly untilMs: number;
 }
 
-/** One leaseId as the process saw it that asked for it. */
+/**
+ * One leaseId as the process saw it that asked for it; of a lease that may linger, one of those who have it there in turn,
+ * each with a token of its own.
+ */
 export interface Tenancy {
   readonly leaseId: string;
   readonly resource: string;
@@ -23,6 +26,12 @@ export interface Tenancy {
   /** Its `acquire` or `adopt` that was answered with a lease, the first one. */
   readonly granted: Call & { readonly end: HistoryLine };
   readonly fencingToken: number;
+  /** The last token that the store has reserved with the leaseId. */
+  readonly lastToken: number;
+  /** The answer of the store, or, of who has it after another, the first line with its token. */
+  readonly begins: HistoryLine;
+  /** What its process did with it, and said of it. */
+  readonly lines: readonly HistoryLine[];
   /** Answers that let it trust the lease, in the order in which they came. */
   readonly confirmations: readonly (Call & { readonly end: HistoryLine })[];
   /** The first line after which it no longer was its own. */
@@ -47,7 +56,7 @@ export class View {
   readonly #byLease: ReadonlyMap<string, readonly HistoryLine[]>;
   readonly #byAct: ReadonlyMap<Act, readonly Call[]>;
   readonly #died: ReadonlyMap<string, HistoryLine>;
-  readonly #tenancies: ReadonlyMap<string, Tenancy>;
+  readonly #tenancies: ReadonlyMap<string, readonly [Tenancy, ...Tenancy[]]>;
 
   constructor(history: History, settings: Settings) {
     this.settings = settings;
@@ -84,20 +93,32 @@ export class View {
 
   /** Leases that a process was given, in no order. */
   get tenancies(): readonly Tenancy[] {
-    return [...this.#tenancies.values()];
+    return [...this.#tenancies.values()].flat();
   }
 
-  tenancy(leaseId: string): Tenancy | undefined {
-    return this.#tenancies.get(leaseId);
+  /** Of each leaseId the one that it was granted to. */
+  get leases(): readonly Tenancy[] {
+    return [...this.#tenancies.values()].map(([first]) => first);
+  }
+
+  /** Those who had it, in turn: more than one only of a lease that lingered. */
+  holdersOf(leaseId: string): readonly Tenancy[] {
+    return this.#tenancies.get(leaseId) ?? [];
+  }
+
+  /** Of those who had it the one with that token, and otherwise the first. */
+  tenancy(leaseId: string, fencingToken?: number): Tenancy | undefined {
+    const holders = this.holdersOf(leaseId);
+    return holders.find((each) => each.fencingToken === fencingToken) ?? holders[0];
   }
 
   died(process: string): HistoryLine | undefined {
     return this.#died.get(process);
   }
 
-  /** Faults of that kind. */
+  /** Faults of that kind. One that had no effect excuses nothing. */
   struck(...kinds: readonly string[]): readonly Nemesis[] {
-    return this.nemeses.filter(({ begin }) => kinds.includes(begin.nemesis ?? ''));
+    return this.nemeses.filter(({ begin, end }) => kinds.includes(begin.nemesis ?? '') && end?.effect !== 0);
   }
 
   /** After this instant nothing is wrong any more, as far as the history tells. */
@@ -126,24 +147,43 @@ export class View {
     return calls.filter(({ invoke }) => invoke.act === act);
   }
 
-  #tenanciesOf(): Map<string, Tenancy> {
-    const tenancies = new Map<string, Tenancy>();
+  #tenanciesOf(): Map<string, readonly [Tenancy, ...Tenancy[]]> {
+    const tenancies = new Map<string, readonly [Tenancy, ...Tenancy[]]>();
     const confirmed = this.calls.filter(isConfirmation).sort((a, b) => inTime(a.end, b.end));
     const byLease = groupBy(confirmed, ({ invoke }) => invoke.leaseId ?? '');
+    // A lease of its own that a fence has refused is over for its process when it asks for another one in its place.
+    const replacing = groupBy(
+      this.callsTo('acquire').filter(({ invoke }) => invoke.from !== undefined),
+      ({ invoke }) => invoke.from ?? '',
+    );
     for (const [leaseId, confirmations] of byLease) {
       const granted = confirmations.find(({ invoke }) => invoke.act !== 'extend');
       if (granted === undefined) continue;
       const { process, resource = '' } = granted.invoke;
-      const own = this.linesOf(leaseId).filter((line) => line.process === process);
-      tenancies.set(leaseId, {
-        leaseId,
-        process,
-        resource,
-        granted,
-        fencingToken: granted.end.fencingToken ?? 0,
+      const replaced = replacing.get(leaseId)?.map(({ invoke }) => invoke) ?? [];
+      const lines = this.linesOf(leaseId).filter((line) => line.process === process);
+      const own = replaced.length === 0 ? lines : [...lines, ...replaced].sort(inTime);
+      const isTerminal = (line: HistoryLine): boolean => line.from === leaseId || isEnd(line);
+      const { fencingToken = 0, spareTokens = 0 } = granted.end;
+      const lastToken = fencingToken + spareTokens;
+      const about = {
+        ...{ leaseId, process, resource, granted, lastToken },
         confirmations: confirmations.filter(({ invoke }) => invoke.process === process),
-        terminal: own.find(isTerminal),
-      });
+      };
+      if (spareTokens === 0) {
+        const terminal = own.find(isTerminal);
+        tenancies.set(leaseId, [{ ...about, fencingToken, begins: granted.end, lines: own, terminal }]);
+        continue;
+      }
+      const [first, ...others] = inTurn(own, fencingToken, lastToken).map((part): Tenancy => ({
+        ...about,
+        fencingToken: part.token,
+        begins: part.token === fencingToken ? granted.end : (part.lines[0] ?? granted.end),
+        lines: part.lines,
+        // Kept for the next one, it is over for this one without a word to the store.
+        terminal: part.lines.find((line) => isTerminal(line) || line.act === 'released'),
+      }));
+      if (first !== undefined) tenancies.set(leaseId, [first, ...others]);
     }
     return tenancies;
   }
@@ -154,8 +194,28 @@ function isConfirmation(call: Call): call is Call & { readonly end: HistoryLine 
   return (act === 'acquire' || act === 'adopt' || act === 'extend') && call.end?.phase === 'ok';
 }
 
+interface Turn {
+  readonly token: number;
+  readonly lines: HistoryLine[];
+}
+
+/** By whose token they name, and those without one by whose turn it is. */
+function inTurn(lines: readonly HistoryLine[], first: number, last: number): readonly Turn[] {
+  let turn: Turn = { token: first, lines: [] };
+  const turns = [turn];
+  for (const line of lines) {
+    const { fencingToken: token = turn.token } = line;
+    if (token > turn.token && token <= last) {
+      turn = { token, lines: [] };
+      turns.push(turn);
+    }
+    (turns.find((each) => each.token === token) ?? turn).lines.push(line);
+  }
+  return turns;
+}
+
 /** From here on the process no longer has the lease, or says so. */
-function isTerminal({ act, phase }: HistoryLine): boolean {
+function isEnd({ act, phase }: HistoryLine): boolean {
   if (act === 'lost' || act === 'handed-over') return true;
   return (act === 'release' || act === 'cancel') && phase === 'invoke';
 }

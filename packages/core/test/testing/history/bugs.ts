@@ -1,5 +1,6 @@
 import type { InvariantId } from '../../../src/testing/history/finding.ts';
 import type { CheckOptions } from '../../../src/testing/history/options.ts';
+import { grantHistories } from './grant-bugs.ts';
 import { ownerHistories } from './owner-bugs.ts';
 import { goodRun, Script, TTL_MS } from './script.ts';
 import { storeHistories } from './store-bugs.ts';
@@ -151,7 +152,7 @@ export const seededHistories: readonly SeededHistory[] = [
     good: goodRun,
     bad: () =>
       goodRun().row(900, 'activate', 'L0', 50, { accepted: false, highest: { fencingToken: 500, leaseId: 'L9' } }),
-    shows: ['500, which was never admitted'],
+    shows: ['500 of L9, which was never admitted'],
   },
   {
     does: 'an owner that counts its window from the answer',
@@ -223,6 +224,7 @@ export const seededHistories: readonly SeededHistory[] = [
   {
     does: 'an acquire that grants again when it is sent again',
     foundBy: 'S10',
+    alsoBy: ['S14'],
     good: goodRun,
     bad: () => goodRun().granted(20, 'L1', 101),
     shows: ['L1 was granted 2 times'],
@@ -399,11 +401,16 @@ export const seededHistories: readonly SeededHistory[] = [
   },
   ...ownerHistories,
   ...storeHistories,
+  ...grantHistories,
 ];
 
+/** That did not end well. */
 function ticks(retries: number): Script {
   const about = { resource: 'r', job: 'nightly', tickAt: 60_000, retries };
-  return goodRun()
+  const script = goodRun();
+  const release = script.lines.findIndex(({ act }) => act === 'release');
+  script.lines[release] = { ...(script.lines[release] as (typeof script.lines)[number]), outcome: 'failed' };
+  return script
     .line(50, 'a', 'run', 'ok', { ...about, leaseId: 'L1', fencingToken: 100 })
     .line(650, 'b', 'run', 'ok', { ...about, leaseId: 'L2', fencingToken: 200 });
 }

@@ -6,7 +6,11 @@ export const ownerHistories: readonly SeededHistory[] = [
   {
     does: 'a revoked lease that is extended',
     foundBy: 'S17',
-    good: () => revoked().extend(300, 'a', 'L1', REVOKED).line(311, 'a', 'cancelled', 'ok', { leaseId: 'L1' }).release(400, 'a', 'L1'),
+    good: () =>
+      revoked()
+        .extend(300, 'a', 'L1', REVOKED)
+        .line(311, 'a', 'cancelled', 'ok', { leaseId: 'L1' })
+        .release(400, 'a', 'L1'),
     bad: () => revoked().extend(300, 'a', 'L1').release(400, 'a', 'L1'),
     shows: ['L1 had been revoked, and then came extend', 'revoke.ok', 'extend.ok'],
   },
@@ -96,7 +100,9 @@ export function adopted(
     { leaseId, ttlMs: TTL_MS, from: 'L1' },
     end.phase === undefined ? { fencingToken: atMs, remainingMs: TTL_MS } : end,
   );
-  return end.phase === undefined ? script.granted(atMs + 5, leaseId, atMs).release(atMs + 60, process, leaseId) : script;
+  return end.phase === undefined
+    ? script.granted(atMs + 5, leaseId, atMs).release(atMs + 60, process, leaseId)
+    : script;
 }
 
 /** For 700 ms at most, and extended at two times. */

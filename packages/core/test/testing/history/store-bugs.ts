@@ -7,7 +7,8 @@ export const storeHistories: readonly SeededHistory[] = [
   {
     does: 'one ticket that two adopt',
     foundBy: 'S20',
-    good: () => adopted(adopted(handedOver(), 'L2', 'b', 150), 'L3', 'c', 400, { phase: 'fail', outcome: 'superseded' }),
+    good: () =>
+      adopted(adopted(handedOver(), 'L2', 'b', 150), 'L3', 'c', 400, { phase: 'fail', outcome: 'superseded' }),
     bad: () => adopted(adopted(handedOver(), 'L2', 'b', 150), 'L3', 'c', 400),
     shows: ['L1 was adopted as L2 and as L3'],
   },
@@ -43,7 +44,11 @@ export const storeHistories: readonly SeededHistory[] = [
     does: 'an activation that is confirmed and not done',
     foundBy: 'S24',
     good: goodRun,
-    bad: () => goodRun().lease(900, 'c', 'L3', 300).call(920, 'c', 'activate', { leaseId: 'L3', fencingToken: 300 }).release(950, 'c', 'L3'),
+    bad: () =>
+      goodRun()
+        .lease(900, 'c', 'L3', 300)
+        .call(920, 'c', 'activate', { leaseId: 'L3', fencingToken: 300 })
+        .release(950, 'c', 'L3'),
     shows: ['the activation of L3 was confirmed and is not in the book'],
   },
   {
@@ -93,7 +98,13 @@ function lostData(quarantineMs: number): Script {
     .release(20, 'a', 'L1')
     .nemesis(100, 110, 'data-loss', { outcome: 'all' })
     .granted(205, 'L2', 200)
-    .call(200, 'b', 'acquire', { leaseId: 'L2', ttlMs: TTL_MS, quarantineMs }, { fencingToken: 200, remainingMs: TTL_MS })
+    .call(
+      200,
+      'b',
+      'acquire',
+      { leaseId: 'L2', ttlMs: TTL_MS, quarantineMs },
+      { fencingToken: 200, remainingMs: TTL_MS },
+    )
     .release(300, 'b', 'L2');
 }
 
@@ -103,7 +114,13 @@ function restarted(askedMs: number): Script {
     .lost(940, 'a', 'L1')
     .nemesis(100, 110, 'data-loss', { outcome: 'all' })
     .nemesis(100, 110, 'restart')
-    .call(150, 'b', 'want', { careful: true, timeoutMs: undefined }, { leaseId: 'L2', fencingToken: 200, endMs: askedMs + 20 })
+    .call(
+      150,
+      'b',
+      'want',
+      { careful: true, timeoutMs: undefined },
+      { leaseId: 'L2', fencingToken: 200, endMs: askedMs + 20 },
+    )
     .lease(askedMs, 'b', 'L2', 200)
     .release(askedMs + 100, 'b', 'L2');
 }
