@@ -1,3 +1,4 @@
+import { isAtWork } from './body.ts';
 import { stoppedMs } from './excuse.ts';
 import type { Breach, Invariant } from './finding.ts';
 import type { HistoryLine } from './history.ts';
@@ -36,6 +37,7 @@ function overdue(view: View, from: HistoryLine, leaseId: string, maxHoldMs: numb
     return [{ why, events: [from, late] }];
   }
   if (own.some((line) => line.act === 'cancelled' && line.atMs <= untilMs)) return [];
+  if (!isAtWork(view, { process, leaseId, fromMs: atMs, untilMs })) return [];
   const why = `${leaseId} was to be held for ${maxHoldMs} ms, and its run was not told to end`;
   return [{ why, events: ends === undefined ? [from] : [from, ends] }];
 }

@@ -1,5 +1,6 @@
 import { metBy } from './excuse.ts';
 import type { Breach, Invariant } from './finding.ts';
+import type { HistoryLine } from './history.ts';
 import type { Nemesis, Tenancy, View } from './view.ts';
 
 /** What is granted after the store has lost its data. */
@@ -11,13 +12,19 @@ export const quarantineIsKept: Invariant = {
     const losses = view
       .struck('data-loss')
       .filter(({ begin }) => begin.outcome === 'all' || begin.resource !== undefined);
-    return view.tenancies.flatMap((tenancy) => {
-      if (tenancy.granted.invoke.act !== 'acquire') return [];
-      const { atMs } = tenancy.granted.invoke;
-      const isOf = ({ begin }: Nemesis): boolean => (begin.resource ?? tenancy.resource) === tenancy.resource;
-      const loss = losses.findLast((each) => isOf(each) && each.untilMs < atMs);
-      return loss === undefined ? [] : [...unkept(view, tenancy, loss), ...unasked(view, tenancy, loss)];
-    });
+    const last = (resource: string | undefined, atMs: number): Nemesis | undefined =>
+      losses.findLast(({ begin, untilMs }) => (begin.resource ?? resource) === resource && untilMs < atMs);
+    return [
+      ...view.leases.flatMap((tenancy) => {
+        const { invoke } = tenancy.granted;
+        const loss = invoke.act === 'acquire' ? last(tenancy.resource, invoke.atMs) : undefined;
+        return loss === undefined ? [] : unkept(view, tenancy, loss);
+      }),
+      ...view.callsTo('acquire').flatMap(({ invoke }) => {
+        const loss = last(invoke.resource, invoke.atMs);
+        return loss === undefined ? [] : unasked(view, invoke, loss);
+      }),
+    ];
   },
 };
 
@@ -45,33 +52,29 @@ function unkept(view: View, { granted, leaseId, resource }: Tenancy, loss: Nemes
   return [{ why, events: [loss.begin, invoke, end] }];
 }
 
-/** It began anew, and one who is to wait then got what another one still trusted. */
-function unasked(view: View, tenancy: Tenancy, loss: Nemesis): readonly Breach[] {
-  const { granted, process, resource, leaseId } = tenancy;
+/** It began anew, and one whose option it is did not ask for what is left of a ttl since then. */
+function unasked(view: View, invoke: HistoryLine, loss: Nemesis): readonly Breach[] {
+  const { process, resource, atMs, ttlMs = 0, quarantineMs = 0 } = invoke;
+  const { clockDrift, epsilonMs } = view.settings;
+  const leftMs = ttlMs - (atMs - loss.fromMs) * (1 + 2 * clockDrift) - epsilonMs;
+  if (quarantineMs >= leftMs) return [];
   const isCareful = view
     .callsTo('want')
     .some(
-      ({ invoke, end }) =>
-        invoke.careful === true &&
-        invoke.process === process &&
-        invoke.resource === resource &&
-        invoke.atMs <= granted.invoke.atMs &&
-        (end?.atMs ?? Infinity) >= granted.end.atMs,
+      ({ invoke: want, end }) =>
+        want.careful === true &&
+        want.process === process &&
+        want.resource === resource &&
+        want.atMs <= atMs &&
+        (end?.atMs ?? Infinity) >= atMs,
     );
   const hasRestarted = metBy(view, ['restart'], { fromMs: loss.fromMs, untilMs: loss.fromMs }).length > 0;
-  const span = { fromMs: loss.fromMs, untilMs: granted.invoke.atMs, processes: [process] };
+  const span = { fromMs: loss.fromMs, untilMs: atMs, processes: [process] };
   // What was put together before, and sent when the process went on.
   const wasStopped = metBy(view, ['pause', 'frozen-clocks'], span).length > 0;
   if (!isCareful || !hasRestarted || wasStopped) return [];
-  const other = view.tenancies.find(
-    (each) =>
-      each.resource === resource &&
-      each.granted.end.atMs <= loss.fromMs &&
-      view.beliefEndsMs(each) > granted.end.atMs + view.settings.epsilonMs,
-  );
-  if (other === undefined) return [];
-  const why = `${other.leaseId} was trusted still when ${leaseId} was granted to a process that waits after a restart`;
-  return [{ why, events: [other.granted.end, loss.begin, granted.invoke, granted.end] }];
+  const why = `${process} is to wait after a restart, and asked for ${quarantineMs} ms of the ${leftMs.toFixed(3)} ms that were left`;
+  return [{ why, events: [loss.begin, invoke] }];
 }
 
 export const quarantineInvariants: readonly Invariant[] = [quarantineIsKept];

@@ -1,3 +1,4 @@
+import { isAtWork } from './body.ts';
 import { stoppedMs, excuseFor } from './excuse.ts';
 import type { Breach, Invariant } from './finding.ts';
 import type { Call, View } from './view.ts';
@@ -52,7 +53,7 @@ function untold(view: View, { invoke, end }: Call): readonly Breach[] {
   if (again !== undefined) {
     return [{ why: `the owner of ${leaseId} knew that it was revoked, and extended`, events: [invoke, end, again] }];
   }
-  if (isTold || view.tenancy(leaseId) === undefined) return [];
+  if (isTold || !isAtWork(view, { process, leaseId, fromMs: end.atMs, untilMs: lateMs })) return [];
   return [{ why: `the run of ${leaseId} was never told that it is revoked`, events: [invoke, end] }];
 }
 
