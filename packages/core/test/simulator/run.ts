@@ -6,7 +6,7 @@ import { NO_BUG, type Bug } from './bug.ts';
 import { Faults } from './faults.ts';
 import { pointsOfLingering } from './lingering.ts';
 import type { FaultKind } from './fault-plan.ts';
-import { MOST_DRIFT, planOf, type Plan } from './plan.ts';
+import { MOST_PPM, planOf, type Plan } from './plan.ts';
 import type { Point } from './points.ts';
 import { FenceServer } from './remote-fence.ts';
 import { replacing } from './replacing.ts';
@@ -108,7 +108,7 @@ export async function simulate(plan: Plan, bug: Bug = NO_BUG, witness?: Witness)
   }
   const history: History = { lines: world.lines, fences: world.fences, grants: world.grants, endMs: world.nowMs };
   const verdict = checkHistory(history, {
-    clockDrift: MOST_DRIFT,
+    clockDrift: (plan.mostPpm ?? MOST_PPM) / 1_000_000,
     sleepGrainMs: 10,
     lateMs: 6,
     pollMs: plan.ttlMs,

@@ -14,7 +14,9 @@ for (let seed = Number(from); seed < Number(from) + Number(n); seed++) {
   if (faults.length && shown < 12) {
     const names = new Names();
     console.log(`seed ${seed}: ${faults}`);
-    if (!bug || stop) for (const m of [...run.problems, ...run.verdict.findings.map(({ message }) => message)].slice(0, 2)) console.log(names.in(m).slice(0, 1200));
+    if (!bug || stop)
+      for (const m of [...run.problems, ...run.verdict.findings.map(({ message }) => message)].slice(0, 2))
+        console.log(names.in(m).slice(0, 1200));
     shown++;
   }
   if (bug && faults.includes(bug.foundBy) && stop !== 'all') break;

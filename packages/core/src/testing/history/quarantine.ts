@@ -68,7 +68,7 @@ function unasked(view: View, invoke: HistoryLine, loss: Nemesis): readonly Breac
         want.atMs <= atMs &&
         (end?.atMs ?? Infinity) >= atMs,
     );
-  const hasRestarted = metBy(view, ['restart'], { fromMs: loss.fromMs, untilMs: loss.fromMs }).length > 0;
+  const hasRestarted = view.struck('restart').some(({ fromMs }) => fromMs === loss.fromMs);
   const span = { fromMs: loss.fromMs, untilMs: atMs, processes: [process] };
   // What was put together before, and sent when the process went on.
   const wasStopped = metBy(view, ['pause', 'frozen-clocks'], span).length > 0;
