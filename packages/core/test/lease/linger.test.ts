@@ -116,6 +116,25 @@ describe('a lease that lingers', () => {
     expect((await theirs).isHeld()).toBe(true);
   });
 
+  test('is not kept from who asks for the first lease of a process, which is not there before its owner can be told', async () => {
+    const { manager, clock, memory, store, other } = kept();
+    const listen = deferred();
+    const { subscribe } = store;
+    store.subscribe = async (channel, listener) => {
+      await listen.promise;
+      return subscribe.call(store, channel, listener);
+    };
+    const mine = manager.acquire('r');
+    await clock.advanceAsync(10);
+    expect(store.calls.acquire).toBe(0);
+    listen.resolve();
+    const lease = await mine;
+    expect(await other().tryAcquire('r')).toMatchObject({ acquired: false });
+    await clock.advanceAsync(0);
+    expect(await lease.release()).toBe('released');
+    expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
+  });
+
   test('goes to who waits within its time, also where no message arrives and there is always a next here', async () => {
     const { manager, clock, other, store } = kept();
     store.deaf = true;
@@ -249,6 +268,13 @@ describe('a lease does not linger', () => {
     await clock.advanceAsync(1900);
     store.heal();
     expect(await lease.release()).toBe('released');
+    expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
+  });
+
+  test('whose owner may not listen', async () => {
+    const { manager, memory, store } = kept();
+    store.subscribe = () => Promise.reject(new Error('no rights'));
+    await manager.run('r', () => undefined);
     expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
   });
 
