@@ -31,13 +31,15 @@ export class Releaser {
   }
 
   /** Of a lease that has lingered: its end was announced when its last holder released it. */
-  giveBack(tenure: Tenure): void {
-    void this.#context.engine.settler.add(() => this.#send(tenure, 'done'), tenure.timing.ttlMs);
+  giveBack(tenure: Tenure): Promise<unknown> {
+    return this.#context.engine.settler.add(() => this.#send(tenure, 'done'), tenure.timing.ttlMs);
   }
 
   async #end(tenure: Tenure, outcome: Outcome): Promise<ReleaseResult> {
-    const isKept = this.#lingerer.keep(tenure, outcome);
+    const isUndoubted = tenure.spare !== undefined && tenure.isUndoubted();
     const held = tenure.beginRelease();
+    // Whoever is stopped at any step in between has lost it, and keeps nothing.
+    const isKept = held && isUndoubted && this.#lingerer.keep(tenure, outcome);
     this.#context.engine.keeper.drop(tenure);
     try {
       if (isKept) {

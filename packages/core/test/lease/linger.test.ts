@@ -135,6 +135,38 @@ describe('a lease that lingers', () => {
     expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
   });
 
+  test('does not refuse an acquisition of its own process that it does not fit, however late its release comes', async () => {
+    const { manager, clock, store } = kept();
+    await manager.run('r', () => undefined);
+    store.set('release', { request: 100 });
+    const next = manager.tryAcquire('r', { ttl: '5s' });
+    await clock.advanceAsync(150);
+    expect(await next).toMatchObject({ acquired: true });
+  });
+
+  test('is lost, and nothing else, to a process that is stopped at any step of its release', async () => {
+    const seen = new Set<string>();
+    for (let step = 1; step <= 12; step++) {
+      const { manager, clock, events, store } = kept();
+      const lease = await manager.acquire('r');
+      let readings = 0;
+      const { monotonicMs } = clock;
+      clock.monotonicMs = () => {
+        if (++readings === step) clock.suspend(10_000);
+        return monotonicMs.call(clock);
+      };
+      const released = lease.release();
+      clock.monotonicMs = monotonicMs;
+      await clock.advanceAsync(0);
+      const result = await released;
+      seen.add(result);
+      expect([step, ...events]).toEqual([step, 'acquired', result === 'lost' ? 'lost' : 'released']);
+      expect(store.calls.release).toBe(result === 'kept' ? 0 : 1);
+    }
+    expect(seen).toContain('lost');
+    expect(seen).toContain('kept');
+  });
+
   test('goes to who waits within its time, also where no message arrives and there is always a next here', async () => {
     const { manager, clock, other, store } = kept();
     store.deaf = true;
