@@ -108,7 +108,10 @@ export class Acquirer {
       startedMs: stamp.monotonicMs,
       stamp,
       windowMs: trustedMs(Math.min(timing.ttlMs, remainingMs), timing),
-      ...{ dirty, tick, ownerJson, spare },
+      dirty,
+      tick,
+      ownerJson,
+      spare,
     });
   }
 
@@ -118,25 +121,24 @@ export class Acquirer {
     if (last?.spare === undefined) return undefined;
     const { grant, ownerJson, spare } = last;
     spare.tokens--;
+    const { stamp, windowMs } = last.confirmation();
     return this.#hold(resource, settings, {
-      grant: { ...grant, fencingToken: grant.fencingToken + 1 },
+      grant: { resource: grant.resource, fencingToken: grant.fencingToken + 1, leaseId: grant.leaseId },
       startedMs,
-      ...last.confirmation(),
-      ...{ dirty: false, tick: null, ownerJson, spare },
+      stamp,
+      windowMs,
+      dirty: false,
+      tick: null,
+      ownerJson,
+      spare,
     });
   }
 
-  #hold(
-    resource: string,
-    settings: AcquireSettings,
-    start: Omit<TenureStart, 'resource' | 'timing' | 'maxHoldMs' | 'job' | 'retentionMs'>,
-  ): Tenure {
+  #hold(resource: string, settings: AcquireSettings, start: TenureStart): Tenure {
     const { tenures, engine } = this.#context;
-    const { timing, maxHoldMs, tick, retentionMs } = settings;
-    const job = tick?.job ?? settings.job;
     // Fences compare by it, and it is handed to everyone.
     Object.freeze(start.grant);
-    const tenure = new Tenure({ ...start, resource, timing, maxHoldMs, job, retentionMs }, this.#owner);
+    const tenure = new Tenure(resource, settings, start, this.#owner);
     tenures.add(tenure);
     engine.keeper.keep(tenure);
     return tenure;
