@@ -46,7 +46,7 @@ export const ownerBugs: readonly SeededBug[] = [
     does: 'an owner that takes back once, and not again',
     foundBy: 'L9',
     engine: replacing(Settler.prototype, 'add', async (send) =>
-      send().then(
+      send(false).then(
         () => true,
         () => false,
       ),
