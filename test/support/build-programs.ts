@@ -67,7 +67,8 @@ export async function buildPrograms(): Promise<void> {
       },
     },
   });
-  for (const place of ['', 'examples', 'test', ...packages()]) link(folder, place);
+  const places = ['', 'examples', 'test', ...inside('packages'), ...inside('test')];
+  for (const place of places) link(folder, place);
   for (const config of sources('.yaml')) {
     const text = readFileSync(join(root, config), 'utf8').replace(/(handler: '\.\/[^'#]+)\.ts\b/g, '$1.js');
     mkdirSync(join(folder, dirname(config)), { recursive: true });
@@ -101,8 +102,8 @@ function sources(ending: '.ts' | '.yaml'): string[] {
   return [...found, ...FILES].filter((file) => file.endsWith(ending));
 }
 
-function packages(): string[] {
-  return readdirSync(join(root, 'packages')).map((name) => join('packages', name));
+function inside(folder: string): string[] {
+  return readdirSync(join(root, folder)).map((name) => join(folder, name));
 }
 
 /** What is not compiled and lies beside what is. */
