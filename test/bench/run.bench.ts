@@ -1,5 +1,5 @@
 import type { Benchmark } from './benchmark.ts';
-import { FLOOR, measureLocks } from './acquire-release.bench.ts';
+import { BARE, FLOOR, measureLocks } from './acquire-release.bench.ts';
 import { fitLibraries, hostAll, lockPackages } from './contestants.ts';
 import type { Contestant } from './interleave.ts';
 import { rowOf, target } from './report.ts';
@@ -22,6 +22,7 @@ export const benchmark: Benchmark = {
         kind: 'peer' as const,
         setup: { url, way: 'peer using' as const, library: name },
       })),
+      { name: BARE, kind: 'other', setup: { url, way: 'bare scripts' } },
     ];
     const [one, hundred] = await measureLocks(context, url, await hostAll(context, 'locks', setups));
     return {

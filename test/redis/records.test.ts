@@ -304,6 +304,59 @@ describe('messages', () => {
   });
 });
 
+describe('that somebody may be there', () => {
+  const crowd = () => raw.hget(key('r'), 'crowd');
+
+  test('is written with the first who waits or parks, and goes when nobody is found', async () => {
+    for (const mode of ['wait', 'park'] as const) {
+      const holder = acquireOf('r');
+      await store.acquire(holder, call);
+      expect(await crowd(), mode).toBeNull();
+      const asker = acquireOf('r', { mode, channel: `${prefix}:channel` });
+      await store.acquire(asker, call);
+      expect(await crowd(), mode).toBe('1');
+      await store.release(releaseOf(holder), call);
+      if (mode === 'wait') {
+        expect(await store.acquire(acquireOf('r'), call)).toMatchObject({ kind: 'busy', reason: 'turn' });
+        await store.acquire(asker, call);
+        await store.release(releaseOf(asker), call);
+      }
+      const next = acquireOf('r');
+      expect(await store.acquire(next, call)).toMatchObject({ kind: 'granted' });
+      await store.release(releaseOf(next), call);
+      expect(await crowd(), mode).toBeNull();
+    }
+  });
+
+  test('is written again by who comes after the last one went, and by whom the owner was granted beside', async () => {
+    const holder = acquireOf('r', { ttlMs: 20_000 });
+    await store.acquire(holder, call);
+    const gone = acquireOf('r', { mode: 'wait' });
+    await store.acquire(gone, call);
+    await store.cancel(cancelOf(gone, { tombstoneMs: 0 }), call);
+    using channel = await listen(`${prefix}:channel`);
+    const told = channel.next();
+    const waiter = acquireOf('r', { mode: 'wait', channel: `${prefix}:channel` });
+    await store.acquire(waiter, call);
+    expect(await crowd()).toBe('1');
+    await store.release(releaseOf(holder), call);
+    expect(await told).toBe(`go 0 ${waiter.leaseId} ${key('r')}`);
+  });
+
+  test('need not be written for those whose record was lost', async () => {
+    const holder = acquireOf('r');
+    await store.acquire(holder, call);
+    const [first, second] = [acquireOf('r', { mode: 'wait' }), acquireOf('r', { mode: 'wait' })];
+    for (const waiter of [first, second]) await store.acquire(waiter, call);
+    await raw.del(key('r'));
+    expect(await store.acquire(acquireOf('r'), call)).toMatchObject({ kind: 'busy', reason: 'turn' });
+    expect(await store.acquire(first, call)).toMatchObject({ kind: 'granted' });
+    await store.release(releaseOf(first), call);
+    expect(await store.acquire(acquireOf('r'), call)).toMatchObject({ kind: 'busy', reason: 'turn' });
+    expect(await store.acquire(second, call)).toMatchObject({ kind: 'granted' });
+  });
+});
+
 describe('the log', () => {
   test('keeps the last sixteen exceptional events, for a week; an ordinary tenure is none', async () => {
     const ordinary = acquireOf('r');

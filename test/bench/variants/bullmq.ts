@@ -1,4 +1,5 @@
 // Jobs that do nothing, all in the queue before the worker begins.
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { LeasedWorker } from '@leasehold/bullmq';
 import { LeaseManager } from '@leasehold/core';
 import { redisStore } from '@leasehold/core/redis';
@@ -7,11 +8,12 @@ import { Queue, Worker, type Job } from 'bullmq';
 import { libraryNamed } from '../../peers/libraries.ts';
 import { connectionOf } from '../../e2e/fixtures/bullmq-setup.ts';
 import { measured, type Measured, type Side } from '../side.ts';
+import { BareScripts } from './bare-scripts.ts';
 import { ByHand } from './by-hand.ts';
 
 export interface BullmqSetup {
   readonly url: string;
-  /** `plain`, `by hand`, `leased` or the name of a library. */
+  /** `plain`, `with async hooks`, `by hand`, `bare scripts`, `leased`, `lingering` or the name of a library. */
   readonly variant: string;
 }
 
@@ -27,7 +29,7 @@ interface Data {
 
 export async function open({ url, variant }: BullmqSetup): Promise<Side> {
   const connection = connectionOf(url);
-  const { worker: workerOf, close } = kindOf({ url, variant });
+  const { worker: workerOf, close } = await kindOf({ url, variant });
   let worker: Worker | undefined;
   let queue: Queue | undefined;
   let queues = 0;
@@ -81,15 +83,20 @@ interface WorkerOptions {
   readonly autorun: boolean;
 }
 
-function kindOf({ url, variant }: BullmqSetup): {
+interface Kind {
   worker(name: string, options: WorkerOptions): Worker;
   close(): Promise<unknown> | void;
-} {
-  if (variant === 'plain') {
+}
+
+async function kindOf({ url, variant }: BullmqSetup): Promise<Kind> {
+  // What any use of it does to a process up to Node 22, by whomever: each promise is told of.
+  if (variant === 'with async hooks') new AsyncLocalStorage<number>().run(1, () => {});
+  if (variant === 'plain' || variant === 'with async hooks') {
     return { worker: (name, options) => new Worker(name, () => Promise.resolve(), options), close() {} };
   }
-  if (variant === 'leased') {
-    const manager = new LeaseManager({ store: redisStore(url) });
+  if (variant === 'leased' || variant === 'lingering') {
+    const linger = variant === 'lingering' ? '200ms' : 0;
+    const manager = new LeaseManager({ store: redisStore(url), linger });
     const lease = { resource: (job: Job<Data>) => job.data.key, manager };
     return {
       worker: (name, options) => new LeasedWorker<Data>(name, () => {}, { ...options, lease }),
@@ -102,6 +109,11 @@ function kindOf({ url, variant }: BullmqSetup): {
     const work = async ({ data }: Job<Data>): Promise<void> =>
       void (await byHand.release(await byHand.acquire(data.key)));
     return { worker: (name, options) => new Worker<Data>(name, work, options), close: () => byHand.close() };
+  }
+  if (variant === 'bare scripts') {
+    const bare = await BareScripts.open(url);
+    const work = ({ data }: Job<Data>): Promise<void> => bare.pair(data.key);
+    return { worker: (name, options) => new Worker<Data>(name, work, options), close: () => bare.close() };
   }
   const opened = libraryNamed(variant).open({ url, ttlMs: 30_000 });
   const { using } = opened;

@@ -4,11 +4,12 @@ import { redisStore } from '@leasehold/core/redis';
 
 import { libraryNamed } from '../../peers/libraries.ts';
 import { inFlight, measured, type Measured, type Side } from '../side.ts';
+import { BareScripts } from './bare-scripts.ts';
 import { ByHand } from './by-hand.ts';
 
 export interface LocksSetup {
   readonly url: string;
-  readonly way: 'floor' | 'floor, auto-pipelining' | 'acquire' | 'run' | 'peer' | 'peer using';
+  readonly way: 'floor' | 'floor, auto-pipelining' | 'bare scripts' | 'acquire' | 'run' | 'peer' | 'peer using';
   readonly library?: string;
 }
 
@@ -23,7 +24,7 @@ interface Way {
 }
 
 export async function open(setup: LocksSetup): Promise<Side> {
-  const way = wayOf(setup);
+  const way = await wayOf(setup);
   return {
     async slice({ count, width }: LocksSlice): Promise<Measured & { p50Us: number; p99Us: number }> {
       const tookUs: number[] = [];
@@ -36,12 +37,16 @@ export async function open(setup: LocksSetup): Promise<Side> {
   };
 }
 
-function wayOf({ url, way, library = '' }: LocksSetup): Way {
+async function wayOf({ url, way, library = '' }: LocksSetup): Promise<Way> {
   switch (way) {
     case 'floor':
     case 'floor, auto-pipelining': {
       const byHand = new ByHand(url, 30_000, way !== 'floor');
       return { once: async (place) => byHand.release(await byHand.acquire(`${place}`)), close: () => byHand.close() };
+    }
+    case 'bare scripts': {
+      const bare = await BareScripts.open(url);
+      return { once: (place) => bare.pair(`${place}`), close: () => bare.close() };
     }
     case 'acquire': {
       const leases = new LeaseManager({ store: redisStore(url) });

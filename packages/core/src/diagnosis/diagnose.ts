@@ -169,6 +169,7 @@ async function askFences(fences: readonly Fence[], qualified: string): Promise<r
           enforcing: fence.enforcing,
           highest: highest === undefined ? undefined : (highest?.fencingToken ?? null),
           sealed,
+          ...(typeof highest?.leaseId === 'string' && { leaseId: highest.leaseId }),
         };
       } catch {
         // That it does not answer is the evidence.

@@ -288,11 +288,13 @@ function fences({ fences, info }: Gathered): Told | undefined {
     };
   }
   const token = info?.fencingToken ?? 0;
-  const each = fences.map(({ name, enforcing, highest, sealed }) => {
+  const each = fences.map(({ name, enforcing, highest, sealed, leaseId }) => {
     const kind = enforcing ? 'enforcing' : 'not enforcing';
     if (highest === undefined) return `${name}: ${kind}, no answer`;
     if (highest === null) return `${name}: ${kind}, has never admitted anybody here`;
-    const relation = highest === token ? '= this lease' : highest > token ? 'beyond this lease' : 'below this lease';
+    // A lease that may linger has many tokens, and the record has the last of them.
+    const isThis = highest === token || (leaseId !== undefined && leaseId === info?.leaseId);
+    const relation = isThis ? '= this lease' : highest > token ? 'beyond this lease' : 'below this lease';
     return `${name}: ${kind}, ${sealed ? 'sealed ' : ''}at ${highest} ${relation}`;
   });
   return {

@@ -43,6 +43,8 @@ export interface FenceFact {
   readonly highest: number | null | undefined;
   /** That highest is a seal: nobody was admitted with it. */
   readonly sealed: boolean;
+  /** Whose that highest is; undefined if it is nobody's. */
+  readonly leaseId?: string | undefined;
 }
 
 /** What this process has seen of the record by its own monotonic clock. */

@@ -99,15 +99,17 @@ export class Acquirer {
   /** What was granted becomes a tenure, and the keeper's. */
   #begin(resource: string, granted: Granted | Refusal, settings: AcquireSettings): Tenure | Refusal {
     if (!('stamp' in granted)) return granted;
-    const { leaseId, fencingToken, stamp, remainingMs, dirty, tick, ownerJson, spareTokens } = granted;
+    const { leaseId, fencingToken, stamp, remainingMs, dirty, tick, ownerJson, spare } = granted;
     const { timing } = settings;
     return this.#hold(resource, settings, {
       grant: { resource: qualify(this.#context.store.namespace, resource), fencingToken, leaseId },
       startedMs: stamp.monotonicMs,
       stamp,
       windowMs: trustedMs(Math.min(timing.ttlMs, remainingMs), timing),
-      ...{ dirty, tick, ownerJson },
-      spare: spareTokens === undefined ? undefined : { tokens: spareTokens, untilMs: Infinity },
+      dirty,
+      tick,
+      ownerJson,
+      spare,
     });
   }
 
@@ -117,25 +119,24 @@ export class Acquirer {
     if (last?.spare === undefined) return undefined;
     const { grant, ownerJson, spare } = last;
     spare.tokens--;
+    const { stamp, windowMs } = last.confirmation();
     return this.#hold(resource, settings, {
-      grant: { ...grant, fencingToken: grant.fencingToken + 1 },
+      grant: { resource: grant.resource, fencingToken: grant.fencingToken + 1, leaseId: grant.leaseId },
       startedMs,
-      ...last.confirmation(),
-      ...{ dirty: false, tick: null, ownerJson, spare },
+      stamp,
+      windowMs,
+      dirty: false,
+      tick: null,
+      ownerJson,
+      spare,
     });
   }
 
-  #hold(
-    resource: string,
-    settings: AcquireSettings,
-    start: Omit<TenureStart, 'resource' | 'timing' | 'maxHoldMs' | 'job' | 'retentionMs'>,
-  ): Tenure {
+  #hold(resource: string, settings: AcquireSettings, start: TenureStart): Tenure {
     const { tenures, engine } = this.#context;
-    const { timing, maxHoldMs, tick, retentionMs } = settings;
-    const job = tick?.job ?? settings.job;
     // Fences compare by it, and it is handed to everyone.
     Object.freeze(start.grant);
-    const tenure = new Tenure({ ...start, resource, timing, maxHoldMs, job, retentionMs }, this.#owner);
+    const tenure = new Tenure(resource, settings, start, this.#owner);
     tenures.add(tenure);
     engine.keeper.keep(tenure);
     return tenure;

@@ -14,7 +14,7 @@ import { failureOf, mayHaveRun } from './failure.ts';
 import { newLeaseId } from './lease-id.ts';
 import type { Refusal } from './refusal.ts';
 import { Sleeper } from './sleeper.ts';
-import { SPARE_TOKENS } from './spare.ts';
+import { newSpare, type Spare } from './spare.ts';
 import type { Tenure } from './tenure.ts';
 import { clamp, elapsedMs, trustedMs, type Stamp } from './term.ts';
 import { timed } from './timed.ts';
@@ -40,8 +40,8 @@ export interface Granted {
   readonly tick: ClaimedTick | null;
   /** What was written of the owner. */
   readonly ownerJson: string;
-  /** How many tokens above this one are the owner's as well. */
-  readonly spareTokens?: number | undefined;
+  /** If it may linger. */
+  readonly spare?: Spare | undefined;
 }
 
 type Answer = AcquireReply | { readonly kind: 'failed'; readonly error: LeaseholdError };
@@ -65,6 +65,7 @@ export class Acquisition {
   readonly #waitRefreshMs: number;
   #deadlineMs = 0;
   #leaseId = newLeaseId();
+  #spare: Spare | undefined;
   /** The store has a place or a grant for this leaseId. */
   #known = false;
   /** A call of this leaseId has no answer. */
@@ -85,10 +86,18 @@ export class Acquisition {
     this.#settings = settings;
     this.#replaced = replaced;
     this.#waitRefreshMs = Math.round(clamp(settings.timing.ttlMs / 3, 250, 10_000));
+    if (context.settings.lingerMs > 0 && settings.tick === undefined) this.#spare = newSpare();
     if (settings.waitMs > 0) this.#deadlineMs = context.clock.monotonicMs() + settings.waitMs;
   }
 
   run(): Promise<Granted | Refusal> {
+    const { asked } = this.#context;
+    if (this.#spare === undefined) return this.#run();
+    asked.set(this.#leaseId, this.#spare);
+    return this.#run().finally(() => asked.delete(this.#leaseId));
+  }
+
+  #run(): Promise<Granted | Refusal> {
     const { settings, store } = this.#context;
     const { waitMs, signal, park } = this.#settings;
     const mustConnect = settings.quarantine && store.server === undefined;
@@ -269,7 +278,7 @@ export class Acquisition {
       quarantineMs: this.#quarantineMs(),
       tick,
       retentionMs,
-      spareTokens: settings.lingerMs > 0 && tick === undefined ? SPARE_TOKENS : undefined,
+      spareTokens: this.#spare?.tokens,
     };
   }
 
@@ -286,7 +295,7 @@ export class Acquisition {
     const { timing } = this.#settings;
     const { ownerClock } = this.#context.engine;
     const stamp = this.#stamp ?? ownerClock.stamp();
-    const { fencingToken, remainingMs, tick, spareTokens } = reply;
+    const { fencingToken, remainingMs, tick, spareTokens = 0 } = reply;
     if (trustedMs(Math.min(timing.ttlMs, remainingMs), timing) <= elapsedMs(ownerClock.since(stamp))) return undefined;
     return {
       leaseId: this.#leaseId,
@@ -297,14 +306,17 @@ export class Acquisition {
       tick,
       // Which of several requests the store has carried out is not known: the first extension says it again.
       ownerJson: this.#dirty ? '' : this.#ownerJson,
-      spareTokens,
+      spare: spareTokens > 0 ? this.#spare : undefined,
     };
   }
 
   #startAgain(): void {
-    this.#context.engine.waiters.delete(this.#leaseId);
+    const { engine, asked } = this.#context;
+    engine.waiters.delete(this.#leaseId);
+    asked.delete(this.#leaseId);
     this.#withdraw();
     this.#leaseId = newLeaseId();
+    if (this.#spare !== undefined) asked.set(this.#leaseId, (this.#spare = newSpare()));
     this.#known = false;
     this.#dirty = false;
   }

@@ -75,7 +75,10 @@ export class Lingerer {
 
   #want(leaseId: string): void {
     for (const { tenure } of this.#kept.values()) if (tenure.grant.leaseId === leaseId) this.#end(tenure);
-    for (const { spare, grant } of this.#context.tenures) {
+    const { asked, tenures } = this.#context;
+    const early = asked.get(leaseId);
+    if (early !== undefined) early.tokens = 0;
+    for (const { spare, grant } of tenures) {
       if (spare !== undefined && grant.leaseId === leaseId) spare.tokens = 0;
     }
   }

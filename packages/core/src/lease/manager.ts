@@ -101,6 +101,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
       ),
       ownerRecord: new OwnerRecord(this.#owner, engine.vitals),
       tenures: new Set(),
+      asked: new Map(),
       waiting: new Set(),
       closing: false,
     };

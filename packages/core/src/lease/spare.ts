@@ -11,4 +11,8 @@ export interface Spare {
 }
 
 /** So many can hold it after the first one. The tokens run ahead of the store's clock by as many µs. */
-export const SPARE_TOKENS = 1000;
+const SPARE_TOKENS = 1000;
+
+export function newSpare(): Spare {
+  return { tokens: SPARE_TOKENS, untilMs: Infinity };
+}

@@ -7,6 +7,7 @@ import {
   type StaleTokenError,
 } from '../errors.ts';
 import type { StoreOperation } from '../events.ts';
+import type { AcquireSettings } from '../options.ts';
 import type { OwnerRecord } from './owner-record.ts';
 import type { Fence, Grant } from '../fence/fence.ts';
 import type { ClaimedTick } from '../store/tick-request.ts';
@@ -41,20 +42,19 @@ export interface TenureOwner {
   readonly record: OwnerRecord;
 }
 
+/** What was asked for. */
+export type TenureTerms = Pick<AcquireSettings, 'timing' | 'maxHoldMs' | 'job' | 'tick' | 'retentionMs'>;
+
+/** What was granted. */
 export interface TenureStart {
-  readonly resource: string;
   readonly grant: Grant;
-  readonly timing: Timing;
   /** When it began, by the monotonic clock. */
   readonly startedMs: number;
   /** When its last confirmation was asked for, and how long that may be trusted. */
   readonly stamp: Stamp;
   readonly windowMs: number;
-  readonly maxHoldMs: number;
   readonly dirty: boolean;
-  readonly job: string | undefined;
   readonly tick: ClaimedTick | null;
-  readonly retentionMs: number | undefined;
   /** What of the owner's record the store was given with the acquisition. */
   readonly ownerJson: string;
   readonly spare: Spare | undefined;
@@ -120,18 +120,18 @@ export class Tenure implements Slotted {
   readonly #maxHoldMs: number | undefined;
   readonly #owner: TenureOwner;
 
-  constructor(start: TenureStart, owner: TenureOwner) {
-    this.resource = start.resource;
+  constructor(resource: string, asked: TenureTerms, start: TenureStart, owner: TenureOwner) {
+    this.resource = resource;
     this.grant = start.grant;
-    this.timing = start.timing;
-    this.job = start.job;
+    this.timing = asked.timing;
+    this.job = asked.tick?.job ?? asked.job;
     this.tick = start.tick;
-    this.retentionMs = start.retentionMs;
+    this.retentionMs = asked.retentionMs;
     this.dirty = start.dirty;
     this.ownerJson = start.ownerJson;
     this.spare = start.spare;
     this.startedMs = start.startedMs;
-    this.#maxHoldMs = start.maxHoldMs === Infinity ? undefined : start.maxHoldMs;
+    this.#maxHoldMs = asked.maxHoldMs === Infinity ? undefined : asked.maxHoldMs;
     this.#stamp = start.stamp;
     this.#windowMs = start.windowMs;
     this.#owner = owner;

@@ -132,23 +132,26 @@ function grant(
   nowUs: number,
   ended: 'expired' | 'replaced',
 ): Decision<AcquireReply> {
-  const { tick, replaces } = request;
+  const { tick, replaces, leaseId } = request;
+  const isWanted = state.parked.length > 0 || state.queue.some((waiter) => waiter.leaseId !== leaseId);
+  const spareTokens = tick !== undefined || isWanted ? 0 : (request.spareTokens ?? 0);
   const claimed = tick === undefined ? null : nextClaim(state.ticks, tick, replaces, nowUs);
-  const lease = newLease(state, request, tick && claimed && { job: tick.job, at: claimed.at }, nowUs, ended);
+  const claim = tick && claimed && { job: tick.job, at: claimed.at };
+  const lease = newLease(state, { ...request, spareTokens }, claim, nowUs, ended);
   let granted = seat(state, lease);
   if (tick !== undefined && claimed !== null) {
-    const claim = { ...lease, replaces, keptUntilUs: keptUntil(request.retentionMs, nowUs) };
-    granted = { ...granted, ticks: claimTick(state.ticks, tick, claimed, claim) };
+    const claimant = { ...lease, replaces, keptUntilUs: keptUntil(request.retentionMs, nowUs) };
+    granted = { ...granted, ticks: claimTick(state.ticks, tick, claimed, claimant) };
   }
   return {
     state: note(granted, request.history, 'acquired', lease, nowUs),
-    reply: withSpareTokens(grantOf(lease, claimOf(granted.ticks, tick?.job, lease.leaseId)), request.spareTokens),
+    reply: withSpareTokens(grantOf(lease, claimOf(granted.ticks, tick?.job, lease.leaseId)), spareTokens),
     messages: SILENCE,
   };
 }
 
 /** The record has the last of them, the owner begins with the first. */
-function withSpareTokens(granted: Grant, spareTokens = 0): Grant {
+function withSpareTokens(granted: Grant, spareTokens: number): Grant {
   if (spareTokens === 0) return granted;
   return { ...granted, fencingToken: granted.fencingToken - spareTokens, spareTokens };
 }

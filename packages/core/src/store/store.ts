@@ -93,7 +93,8 @@ export interface AcquireRequest {
   /**
    * So many tokens above the one that is granted are the owner's as well, for what it does under this lease one after the
    * other: the record has the highest of them, so that whoever comes later is above all of them. And whoever is refused
-   * because the resource is held makes the store tell the owner, `wanted`. Not with a tick. Default 0.
+   * because the resource is held makes the store tell the owner, `wanted`. None with a tick, and none if others already
+   * wait, or are parked. Default 0.
    */
   readonly spareTokens?: number | undefined;
 }
@@ -116,7 +117,7 @@ export type AcquireReply =
       readonly again: boolean;
       /** The tick that the lease has claimed, if the request names one. */
       readonly tick: ClaimedTick | null;
-      /** How many tokens above this one are the owner's as well. None if it was granted before: it had the first of them. */
+      /** How many tokens above this one are the owner's as well. None if it was granted before: the token is the last of them. */
       readonly spareTokens?: number | undefined;
     }
   | {
@@ -314,7 +315,8 @@ export interface TickRecord extends ClaimedTick {
 
 /**
  * What a process is told on its channel: `go` (the waiter `leaseId` has its turn), `look` (it is second: ask again in
- * `afterMs`), `free` (parked: the resource is free and nobody waits; no leaseId), `revoked` (the owner `leaseId` is to end).
+ * `afterMs`), `free` (parked: the resource is free and nobody waits; no leaseId), `revoked` (the owner `leaseId` is to
+ * end), `wanted` (somebody else asked for what the owner `leaseId` has, if that may have spare tokens).
  */
 export interface StoreMessage {
   readonly kind: 'go' | 'look' | 'free' | 'revoked' | 'wanted';

@@ -10,6 +10,7 @@ import { recordCases } from './store/records.ts';
 import { retentionCases } from './store/retention.ts';
 import { forceReleaseCases } from './store/force-release.ts';
 import { revocationCases } from './store/revocation.ts';
+import { spareCases } from './store/spare.ts';
 import { tickCases } from './store/ticks.ts';
 import { tokenCases } from './store/tokens.ts';
 import { triggerCases } from './store/triggers.ts';
@@ -26,6 +27,7 @@ export const storeCases: readonly StoreCase[] = [
   ...revocationCases,
   ...forceReleaseCases,
   ...tokenCases,
+  ...spareCases,
   ...tickCases,
   ...attemptCases,
   ...triggerCases,

@@ -46,6 +46,20 @@ test('each verdict of a life: free, held, run out, to be released, released', as
   expect((await diagnosed(scene, { fences })).verdict.code).toBe('released');
 });
 
+test('a fence knows the lease by a token of its run, which is below that of the record if the lease may linger', async () => {
+  const scene = new Scene();
+  const fence = new MemoryFence({ name: 'ledger', clock: scene.clock });
+  const fences = [fence];
+  const manager = new LeaseManager({ store: scene.store, clock: scene.clock, ttl: TTL_MS, linger: 1000 });
+  const told = async (): Promise<string | undefined> =>
+    (await diagnosed(scene, { fences })).evidence.find(({ name }) => name === 'fences')?.value;
+  await manager.run('r', { fences }, async () => expect(await told()).toContain('= this lease'));
+  await manager.run('r', { fences }, async () => expect(await told()).toContain('= this lease'));
+  await manager.close();
+  await scene.acquire('another');
+  expect(await told()).toContain('below this lease');
+});
+
 test('it never writes, to no store and to no fence', async () => {
   const scene = new Scene();
   await scene.acquire('one');

@@ -90,6 +90,32 @@ describe('a lease that lingers', () => {
     await theirs;
   });
 
+  test('is not kept from who asked before the answer came by which it was granted', async () => {
+    const { manager, clock, memory, store, other } = kept();
+    await manager.run('before', () => undefined);
+    store.set('acquire', { reply: 100 });
+    const mine = manager.acquire('r');
+    await clock.advanceAsync(10);
+    expect(await other().tryAcquire('r')).toMatchObject({ acquired: false });
+    await clock.advanceAsync(100);
+    expect(await (await mine).release()).toBe('released');
+    expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
+  });
+
+  test('is not kept at all when others wait for it already', async () => {
+    const { manager, clock, other } = kept();
+    const before = await other().acquire('r');
+    const mine = manager.acquire('r', { wait: '10s' });
+    await clock.advanceAsync(10);
+    const theirs = other().acquire('r', { wait: '10s' });
+    await clock.advanceAsync(10);
+    await before.release();
+    await clock.advanceAsync(10);
+    expect(await (await mine).release()).toBe('released');
+    await clock.advanceAsync(10);
+    expect((await theirs).isHeld()).toBe(true);
+  });
+
   test('goes to who waits within its time, also where no message arrives and there is always a next here', async () => {
     const { manager, clock, other, store } = kept();
     store.deaf = true;
@@ -200,6 +226,22 @@ describe('a lease does not linger', () => {
     expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
   });
 
+  test.each(['lost', new Error('reset')] as const)(
+    'whose extension was asked for ahead of its time, with that of another, and has no answer: %s',
+    async (reply) => {
+      const { manager, memory, clock, store } = kept();
+      await manager.acquire('another');
+      await clock.advanceAsync(20);
+      const lease = await manager.acquire('r');
+      store.set('extend', { reply });
+      const sent = store.next('extend', 'sent');
+      await clock.advanceAsync(977);
+      expect(await sent).toMatchObject([{ resource: 'another' }, { resource: 'r' }]);
+      expect(await lease.release()).toBe('released');
+      expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
+    },
+  );
+
   test('whose last extension has no answer', async () => {
     const { manager, memory, clock, store } = kept();
     const lease = await manager.acquire('r');
@@ -207,6 +249,20 @@ describe('a lease does not linger', () => {
     await clock.advanceAsync(1900);
     store.heal();
     expect(await lease.release()).toBe('released');
+    expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
+  });
+
+  test('when an earlier call of its acquisition has no answer, whose packet may still come', async () => {
+    const { manager, clock, store, memory } = kept();
+    await manager.run('before', () => undefined);
+    store.set('acquire', { request: 'lost' });
+    const mine = manager.acquire('r', { wait: '10s' });
+    await clock.advanceAsync(500);
+    store.heal();
+    await clock.advanceAsync(1000);
+    const buried = store.next('cancel', 'settled');
+    expect(await (await mine).release()).toBe('released');
+    expect(await buried).toMatchObject({ resource: 'r' });
     expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
   });
 

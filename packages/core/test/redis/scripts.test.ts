@@ -44,8 +44,21 @@ describe('acquire', () => {
   test('sends strings in fixed places, the tick as a further key', () => {
     expect(args.slice(1)).toEqual([
       ...['5', record, `${record}:q`, `${record}:w`, `${record}:p`, `${record}:log`],
-      ...['abc', 'web-1 pid 7', '{"pid":7}', '30000', 'try', '', '0', '', '10000', '0', 'exceptions'],
+      ...['abc', 'web-1 pid 7', '{"pid":7}', '30000', ''],
     ]);
+    const rest = ['try', '0', '', '10000', '0', 'exceptions'];
+    for (const [index, unusual] of [
+      { mode: 'park' as const },
+      { floor: 7 },
+      { replaces: 'abb' },
+      { quarantineMs: 1500 },
+      { history: 'all' as const },
+    ].entries()) {
+      const its = acquireArgs(record, { ...request, ...unusual });
+      const at = [0, 1, 2, 4, 5][index] ?? -1;
+      expect(its.slice(1)).toEqual([...args.slice(1), ...rest.with(at, String(Object.values(unusual)[0]))]);
+    }
+    expect(acquireArgs(record, { ...request, spareTokens: 1000 }).slice(-7)).toEqual([...rest, '1000']);
     const withTick = acquireArgs(record, { ...request, tick });
     expect(withTick[1]).toBe('6');
     expect(keyOf(withTick, 6)).toBe(`${record}:tick:nightly`);
@@ -122,8 +135,10 @@ describe('acquire', () => {
 
 test('release and cancel', () => {
   expect(releaseArgs(record, release).slice(1)).toEqual([
-    ...['5', record, `${record}:q`, `${record}:w`, `${record}:p`, `${record}:log`, 'abc', 'done', '0', 'exceptions'],
+    ...['5', record, `${record}:q`, `${record}:w`, `${record}:p`, `${record}:log`, 'abc', 'done'],
   ]);
+  expect(releaseArgs(record, { ...release, floor: 7 }).slice(-3)).toEqual(['done', '7', 'exceptions']);
+  expect(releaseArgs(record, { ...release, history: 'all' }).slice(-3)).toEqual(['done', '0', 'all']);
   const args = releaseArgs(record, { ...release, job: 'nightly' });
   expect(keyOf(args, 6)).toBe(`${record}:tick:nightly`);
   expect(releaseReply('abc released 2', args, release)).toEqual({ kind: 'released' });

@@ -64,6 +64,7 @@ export class Actor {
       clock: this.process,
       ttl: scene.plan.ttlMs,
       quarantine: plan.quarantine,
+      linger: scene.plan.lingerMs ?? 0,
       owner: name,
       logger: silent,
     });
@@ -164,7 +165,7 @@ export class Actor {
       await this.#work(lease, kind === 'hand-over' ? { ...step, writes: 1 } : step);
       if (kind !== 'hand-over') return;
       const ticket = await lease.handOver();
-      recorder.line('handed-over', 'ok', { resource: grant.resource, leaseId });
+      recorder.line('handed-over', 'ok', { ...grant });
       this.#scene.handOn(this, ticket, step);
     };
     if (kind === 'acquire' || kind === 'try') {

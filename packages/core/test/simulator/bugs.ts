@@ -5,6 +5,7 @@ import type { Grant } from '../../src/fence/fence.ts';
 import type { Mark } from '../testing/plain-fence.ts';
 import { PlainFence } from '../testing/plain-fence.ts';
 import type { SeededBug } from './bug.ts';
+import { lingerBugs } from './linger-bugs.ts';
 import { counted, moreBugs } from './more-bugs.ts';
 import { changing, fenceOf, replacing } from './replacing.ts';
 
@@ -223,4 +224,5 @@ export const seededBugs: readonly SeededBug[] = [
       changing(store, ['extend', 'release'], (send, request, call) => send(request, { ...call, timeoutMs: 1_000_000 })),
   },
   ...moreBugs,
+  ...lingerBugs,
 ];

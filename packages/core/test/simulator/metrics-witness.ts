@@ -98,12 +98,14 @@ export class MetricsWitness implements Witness {
 
   /** A lease that has just been acquired is held, one that has just been lost is not, nor any that is known to be over. */
   async #held(process: string, lines: readonly HistoryLine[], wrong: string[]): Promise<void> {
+    const lingering = spareTo(lines);
     for (const look of this.#looks) {
       if (look.process !== process) continue;
       const before = lines.findIndex(({ act, leaseId }) => act === look.act && leaseId === look.leaseId);
       const open = new Set<string | undefined>();
       for (const { act, phase, leaseId } of lines.slice(0, before + 1)) {
         if ((act === 'acquire' || act === 'adopt') && phase === 'ok') open.add(leaseId);
+        if ((act === 'activate' || act === 'acquired') && lingering.has(leaseId)) open.add(leaseId);
         if (act === 'lost' || act === 'released' || act === 'handed-over' || act === 'release') open.delete(leaseId);
       }
       const least = look.isLost ? 0 : 1;
@@ -263,10 +265,15 @@ function grantedTo(lines: readonly HistoryLine[]): Set<string | undefined> {
   return new Set(grants.map(({ leaseId }) => leaseId));
 }
 
+/** Those of them that may linger. */
+function spareTo(lines: readonly HistoryLine[]): Set<string | undefined> {
+  return new Set(lines.filter(({ spareTokens }) => spareTokens !== undefined).map(({ leaseId }) => leaseId));
+}
+
 /**
- * What must hold beside: a lease is acquired, lost, released and asked to end once, after the store has granted it; it is
- * released only where the store confirmed that, and lost by the store's word or asked to end by it only where that is what
- * the store said.
+ * What must hold beside: a lease is acquired, lost, released and asked to end once by each who has it, after the store has
+ * granted it; it is released only where the store confirmed that, or it lingers, and lost by the store's word or asked to
+ * end by it only where that is what the store said.
  */
 function limits(lines: readonly HistoryLine[]): Map<string, number> {
   const leases = (is: (line: HistoryLine) => boolean): number =>
@@ -276,14 +283,24 @@ function limits(lines: readonly HistoryLine[]): Map<string, number> {
       ({ act, phase, outcome }) => (act === 'extend' || act === 'release') && phase === 'fail' && outcome === word,
     );
   const granted = grantedTo(lines);
-  const once = (act: Act): number => leases((line) => line.act === act && granted.has(line.leaseId));
+  const once = (act: Act): number => {
+    const told = lines.filter((line) => line.act === act && granted.has(line.leaseId));
+    return new Set(told.map(({ leaseId, fencingToken }) => `${leaseId} ${fencingToken}`)).size;
+  };
+  const lingering = spareTo(lines);
+  const sent = new Set<string | undefined>();
+  let kept = 0;
+  for (const { act, leaseId } of lines) {
+    if (act === 'release') sent.add(leaseId);
+    if (act === 'released' && lingering.has(leaseId) && !sent.has(leaseId)) kept++;
+  }
   return new Map([
     ['leasehold_wait_seconds_count', once('acquired')],
     ['leasehold_lost_total', once('lost')],
     ['leasehold_cancelled_total', once('cancelled')],
     [
       'leasehold_hold_seconds_count',
-      leases(({ act, phase, outcome }) => act === 'release' && (phase === 'ok' || outcome === 'released')),
+      kept + leases(({ act, phase, outcome }) => act === 'release' && (phase === 'ok' || outcome === 'released')),
     ],
     ['leasehold_cancelled_total reason=revoked', said('revoked')],
     ['leasehold_lost_total reason=superseded', said('superseded')],

@@ -1,5 +1,6 @@
 import { Chance } from '../../src/testing/fence/chance.ts';
 import type { FaultKind, FaultPlan } from './fault-plan.ts';
+import { lingering } from './lingering.ts';
 import { twisted } from './twists.ts';
 import { busy, eager, PLAINLY, type ProcessPlan, type Step } from './ways.ts';
 
@@ -15,6 +16,8 @@ export interface Plan {
   readonly calmMs: number;
   /** At most so many leases are extended with one call, if not as many as in production. */
   readonly batch?: number | undefined;
+  /** For how long the leases of all managers linger, if they do. */
+  readonly lingerMs?: number | undefined;
 }
 
 /** What may happen together in one run: not everything at once, or the rules that some faults waive are never asked for. */
@@ -54,7 +57,7 @@ const RECIPES: readonly { readonly way: typeof busy; readonly kinds: readonly Fa
 const MOST_PPM = 4000;
 
 export function planOf(seed: number): Plan {
-  return twisted(plainPlanOf(seed));
+  return lingering(twisted(plainPlanOf(seed)));
 }
 
 function plainPlanOf(seed: number): Plan {

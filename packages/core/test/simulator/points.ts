@@ -22,6 +22,11 @@ export const POINTS = [
   'a word to a waiter or an owner was lost',
   'leases of one moment were extended with several calls',
   'stopped between two such calls',
+  'a lease that lingered went to the next run',
+  'a lease that lingered was given back because it was wanted',
+  'a lease that lingered was given back by its time',
+  'a lease was lost while it lingered',
+  'killed while a lease lingered',
 ] as const;
 
 export type Place = (typeof PLACES)[number];

@@ -4,6 +4,7 @@ import type { History } from '../../src/testing/history/history.ts';
 import { Actor, startMs, type Scene } from './actors.ts';
 import { NO_BUG, type Bug } from './bug.ts';
 import { Faults } from './faults.ts';
+import { pointsOfLingering } from './lingering.ts';
 import type { FaultKind } from './fault-plan.ts';
 import { planOf, type Plan } from './plan.ts';
 import type { Point } from './points.ts';
@@ -107,7 +108,9 @@ export async function simulate(plan: Plan, bug: Bug = NO_BUG, witness?: Witness)
     fenceTimeoutMs: 1000,
     healedMs: plan.faults.length === 0 ? undefined : 0,
     validity: false,
+    lingerMs: plan.lingerMs,
   });
+  for (const point of pointsOfLingering(history, plan.lingerMs)) world.reach(point);
   const { problems, events, points, struck } = world;
   return { plan, history, verdict, problems, events, points, struck };
 }

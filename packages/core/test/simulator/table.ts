@@ -1,5 +1,6 @@
 import { invariants } from '../../src/testing/history/check.ts';
 import { seededHistories } from '../testing/history/bugs.ts';
+import { lingeringHistories } from '../testing/history/linger-bugs.ts';
 import { MUTATIONS, type Mutation } from './bug.ts';
 import { seededBugs } from './bugs.ts';
 
@@ -24,7 +25,12 @@ export function seededBugsPage(): string {
 function rules(): readonly (readonly string[])[] {
   return invariants
     .filter(({ id }) => !id.startsWith('V'))
-    .map(({ id, rule }) => [id, rule, namesOf(seededBugs, id), namesOf(seededHistories, id)]);
+    .map(({ id, rule }) => [
+      id,
+      rule,
+      namesOf(seededBugs, id),
+      namesOf([...seededHistories, ...lingeringHistories], id),
+    ]);
 }
 
 function mutations(): readonly (readonly string[])[] {

@@ -1,6 +1,7 @@
 import type { AcquireRequest } from '../../src/store/store.ts';
 import type { ScheduledTick } from '../../src/store/tick-request.ts';
 import { moreStoreMutants } from './more-store-mutants.ts';
+import { spareMutants } from './spare-mutants.ts';
 import type { StoreMutant } from './store-mutant.ts';
 import { tickMutants } from './tick-mutants.ts';
 
@@ -15,6 +16,7 @@ function changeTick(change: Partial<Omit<ScheduledTick, 'at'>>): StoreMutant['ch
 export const storeMutants: readonly StoreMutant[] = [
   ...moreStoreMutants,
   ...tickMutants,
+  ...spareMutants,
   {
     does: 'revives an expired lease on extend',
     foundBy: 'an expired lease is not revived by extend, though nobody took the resource',

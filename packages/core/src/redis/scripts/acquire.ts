@@ -1,21 +1,24 @@
 import type { AcquireReply, AcquireRequest } from '../../store/store.ts';
 import { callOnResource, decodeName } from '../keys.ts';
 import { MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
-import { EFFECTS, FRESH_ONLY, IN_RANGE, keptEvents, note, NOW_TEXT, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
+import { EFFECTS, FRESH_ONLY, IN_RANGE, keptEvents, note, NOW_TEXT, QUEUE, RECORD, TICK, waiting } from './lua.ts';
 import { fieldsOf, foreign, grantOf, numberAt, type Fields } from './reply.ts';
 
 /**
  * KEYS  1 record · 2 queue · 3 waiters · 4 parked · 5 log · 6 tick (only with a tick request)
  *
- * ARGV  1 leaseId · 2 owner line · 3 owner JSON · 4 ttl, ms · 5 mode: try, wait, park · 6 channel, may be empty
+ * ARGV  1 leaseId · 2 owner line · 3 owner JSON · 4 ttl, ms · 5 channel, may be empty · 6 mode: try, wait, park
  *       7 floor, a token · 8 replaces, a leaseId, may be empty · 9 waitRefresh, ms · 10 quarantine, ms
  *       11 history: exceptions, all
  *       without a tick: 12 spare tokens, may be missing
  *       with a tick: 12 at, ms since 1970, empty without a schedule · 13 starting deadline, ms, without a schedule min hold
  *       14 max ahead, ms · 15 retry: how many times more · 16 retention of the tick, ms, may be missing
+ *       All from 6 on are missing if none of them says more than: try, 0, nothing, whatever, 0, exceptions. Each argument
+ *       costs the client as much as a field of a record costs the server, and nearly every call is that one.
  *
  * Reply, one string, its parts separated by one space:
  *       <leaseId> granted <failed> <token>, for the whole ttl · <leaseId> granted <failed> <token> <remaining, µs>, again
+ *       with spare tokens it goes on: - <how many>
  *       with a tick they go on: <remaining, µs, - for the whole ttl> <attempt> <at, ms>
  *       <leaseId> no <failed> <held, turn, quarantine> <remaining, µs> <position, -1 unless queued> <token, 0: no holder>
  *         <its job, - for none> <owner>
@@ -25,13 +28,13 @@ import { fieldsOf, foreign, grantOf, numberAt, type Fields } from './reply.ts';
  *
  * The only script that may run out of memory, and the only one by which one becomes owner.
  */
-const lua = `#!lua${RECORD}${WAITING}${TICK}
+const lua = `#!lua${RECORD}${waiting("owner ~= ''")}${TICK}
 -- A deadline farther ahead than it can have been set: the clock went back.
 if owner ~= '' and expires > now + ttl * 1000 then
   expires = now + ttl * 1000
   redis.call('HSET', rec, 'expires_us', f('%.0f', expires))
 end${FRESH_ONLY}${IN_RANGE}
-local replacing = held and ARGV[8] ~= '' and lease_id == ARGV[8] and redis.call('HGET', rec, 'revoked') ~= lease_id
+local replacing = held and (ARGV[8] or '') ~= '' and lease_id == ARGV[8] and redis.call('HGET', rec, 'revoked') ~= lease_id
 local tick_carried, claim_at, attempt = false, nil, 1
 if KEYS[6] then
   claim_at = tonumber(ARGV[12])
@@ -75,29 +78,34 @@ if KEYS[6] then
   end
 end
 
-if not replacing and (held or others or not present and ARGV[10] ~= '0') then
+if not replacing and (held or others or not present and (ARGV[10] or '0') ~= '0') then
   -- Somebody has it, or waits, or may have had it before the server lost its data.
   ${QUEUE}
+  local function crowd()
+    if stored and not r[8] then redis.call('HSET', rec, 'crowd', '1') end
+  end
   local function lasting(key, ms)
     -- Not greater: it lasts longer, or for ever because it is new.
     if redis.call('PEXPIRE', key, ms, 'GT') == 0 then redis.call('PEXPIRE', key, ms, 'NX') end
   end
   local function stand(reason, remaining, holder_token, holder)
-    local position, lasts = -1, 3 * ARGV[9]
+    local position, lasts = -1, 3 * (ARGV[9] or 0)
     local life = f('%.0f', now + lasts * 1000) .. ' ' .. f('%.0f', lasts)
-    if ARGV[5] == 'wait' then
+    if ARGV[6] == 'wait' then
       local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')
       if last[1] ~= id then
         -- Whoever is there already keeps the place.
         redis.call('ZADD', KEYS[2], 'NX', f('%.0f', math.max(now, (last[2] or 0) + 1)), id)
       end
-      redis.call('HSET', KEYS[3], id, life .. ' ' .. ARGV[6])
+      redis.call('HSET', KEYS[3], id, life .. ' ' .. ARGV[5])
       lasting(KEYS[2], f('%.0f', 2 * lasts))
       lasting(KEYS[3], f('%.0f', 2 * lasts))
+      crowd()
       position = redis.call('ZRANK', KEYS[2], id)
-    elseif ARGV[5] == 'park' and ARGV[6] ~= '' then
-      redis.call('HSET', KEYS[4], ARGV[6], life)
+    elseif ARGV[6] == 'park' and ARGV[5] ~= '' then
+      redis.call('HSET', KEYS[4], ARGV[5], life)
       lasting(KEYS[4], f('%.0f', 2 * lasts))
+      crowd()
     end
     ${EFFECTS}
     return id .. ' no ' .. failed .. ' ' .. reason .. ' ' .. f('%.0f', remaining) .. ' ' .. position .. ' ' ..
@@ -111,7 +119,7 @@ if not replacing and (held or others or not present and ARGV[10] ~= '0') then
     return stand('held', expires - now, r[3], (whose == lease_id and job or '-') .. ' ' .. owner)
   end
   if not present then
-    if ARGV[10] ~= '0' then return stand('quarantine', ARGV[10] * 1000, '0', '- ') end
+    if (ARGV[10] or '0') ~= '0' then return stand('quarantine', ARGV[10] * 1000, '0', '- ') end
     ttl = tonumber(ARGV[4])
   end
   local first = head()
@@ -138,10 +146,18 @@ end
 
 local at = ${NOW_TEXT}
 local number = highest < now and at or f('%.0f', highest + 1)
-local last_number = number
+local last_number, more = number, ''
 if ARGV[12] and not KEYS[6] then
-  last_number = f('%.0f', math.max(now, highest + 1) + ARGV[12])
-  redis.call('HSET', rec, 'spare_tokens', id)
+  local wanted = false
+  if others then
+    wanted = redis.call('EXISTS', KEYS[4]) == 1
+    for _, name in ipairs(redis.call('ZRANGE', KEYS[2], 0, 1)) do wanted = wanted or name ~= id end
+  end
+  if not wanted then
+    last_number = f('%.0f', math.max(now, highest + 1) + ARGV[12])
+    more = ' - ' .. ARGV[12]
+    redis.call('HSET', rec, 'spare_tokens', id)
+  end
 end
 if owner ~= '' then
   redis.call('HSET', rec, 'prev_owner', owner, 'prev_token', r[3], 'prev_end', f('%.0f', held and now or expires),
@@ -158,14 +174,14 @@ if owner ~= '' then
 end
 redis.call('HSET', rec, 'owner', ARGV[2], 'owner_json', ARGV[3], 'lease_id', id, 'fencing_token', last_number,
   'ttl_ms', ARGV[4], 'acquired_us', at, 'extended_us', at, 'expires_us', f('%.0f', now + ARGV[4] * 1000), 'extensions', '0',
-  'channel', ARGV[6])
+  'channel', ARGV[5])
 if stored then redis.call('PERSIST', rec) end
 if turn ~= '' then redis.call('HDEL', rec, 'turn', 'turn_until_us') end
 if others then
   redis.call('ZREM', KEYS[2], id)
   redis.call('HDEL', KEYS[3], id)
+  if not r[8] then redis.call('HSET', rec, 'crowd', '1') end
 end
-local claim = ''
 if KEYS[6] then
   if tick_at and not tick_carried then
     local p = redis.call('HMGET', KEYS[6], 'at', 'status', 'lease_id', 'fencing_token', 'owner')
@@ -173,7 +189,7 @@ if KEYS[6] then
       'prev_token', p[4] or '', 'prev_owner', p[5] or '', 'prev_attempt', f('%.0f', tick_attempt))
   end
   local at_text, attempt_text = f('%.0f', claim_at), f('%.0f', attempt)
-  claim = ' - ' .. attempt_text .. ' ' .. at_text
+  more = ' - ' .. attempt_text .. ' ' .. at_text
   redis.call('HSET', KEYS[6], 'at', at_text, 'status', 'claimed', 'lease_id', id, 'fencing_token', number,
     'owner', ARGV[2], 'attempt', attempt_text)
   if ARGV[16] then
@@ -190,7 +206,7 @@ if ARGV[11] == 'all' then
   ${note({
     event: "'acquired'",
     owner: 'ARGV[2]',
-    token: 'number',
+    token: 'last_number',
     at: 'at',
     keep: "'64'",
     leaseId: 'id',
@@ -198,7 +214,7 @@ if ARGV[11] == 'all' then
   })}
 end
 ${EFFECTS}
-return id .. ' granted ' .. failed .. ' ' .. number .. claim
+return id .. ' granted ' .. failed .. ' ' .. number .. more
 `;
 
 export const acquireScript: Script = script('acquire', lua);
@@ -207,13 +223,10 @@ export const acquireScript: Script = script('acquire', lua);
 export function acquireArgs(record: string, request: AcquireRequest): ScriptArgs {
   const { tick, spareTokens = 0 } = request;
   const args = callOnResource(acquireScript.sha, record, tick?.job);
+  args.push(request.leaseId, request.owner.line, request.owner.json, String(request.ttlMs), request.channel);
+  if (tick === undefined && spareTokens === 0 && isPlain(request)) return args;
   args.push(
-    request.leaseId,
-    request.owner.line,
-    request.owner.json,
-    String(request.ttlMs),
     request.mode,
-    request.channel,
     String(request.floor),
     request.replaces,
     String(request.waitRefreshMs),
@@ -231,14 +244,15 @@ export function acquireArgs(record: string, request: AcquireRequest): ScriptArgs
   return args;
 }
 
+function isPlain({ mode, floor, replaces, quarantineMs, history }: AcquireRequest): boolean {
+  return mode === 'try' && floor === 0 && replaces === '' && quarantineMs === 0 && history === 'exceptions';
+}
+
 export function acquireReply(reply: unknown, args: ScriptArgs, request: AcquireRequest): AcquireReply {
   const fields = fieldsOf(acquireScript, reply, request.leaseId);
   switch (fields[0]) {
-    case 'granted': {
-      const granted = grantOf(fields, request.ttlMs);
-      const { spareTokens = 0, tick } = request;
-      return spareTokens === 0 || tick !== undefined || granted.again ? granted : { ...granted, spareTokens };
-    }
+    case 'granted':
+      return grantOf(fields, request.ttlMs);
     case 'no':
       return refusal(fields);
     case 'tick':

@@ -1,7 +1,7 @@
 import type { CancelReply, CancelRequest } from '../../store/store.ts';
 import { callOnResource } from '../keys.ts';
 import { MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
-import { EFFECTS, endTenure, endTick, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
+import { EFFECTS, endTenure, endTick, QUEUE, RECORD, TICK, waiting } from './lua.ts';
 import { fieldsOf, foreign } from './reply.ts';
 
 /**
@@ -12,7 +12,7 @@ import { fieldsOf, foreign } from './reply.ts';
  *
  * A tombstone is `<leaseId>:<until, µs>`; at most 8 in the record's field `cancelled`, separated by spaces, oldest first.
  */
-const lua = `#!lua flags=allow-oom${RECORD}${WAITING}${TICK}${endTick('ARGV[6]')}${QUEUE}
+const lua = `#!lua flags=allow-oom${RECORD}${waiting()}${TICK}${endTick('ARGV[6]')}${QUEUE}
 if others then leave(id) end
 if ARGV[5] ~= '0' then
   local kept = {}

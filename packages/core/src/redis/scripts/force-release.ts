@@ -1,7 +1,7 @@
 import type { ForceReleaseReply, ForceReleaseRequest } from '../../store/store.ts';
 import { callOnResource } from '../keys.ts';
 import { MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
-import { EFFECTS, note, ownerOnly, QUEUE, RECORD, RETAIN, WAITING } from './lua.ts';
+import { EFFECTS, note, ownerOnly, QUEUE, RECORD, RETAIN, waiting } from './lua.ts';
 import { fieldsOf, foreign, isLossReason, numberAt } from './reply.ts';
 
 /**
@@ -14,7 +14,7 @@ import { fieldsOf, foreign, isLossReason, numberAt } from './reply.ts';
  * What it was decided on is compared before anything is written. The operator does not know what the owner wants the log to
  * keep, so nothing goes that it might want kept.
  */
-const lua = `#!lua flags=allow-oom${RECORD}${WAITING}${ownerOnly('id')}
+const lua = `#!lua flags=allow-oom${RECORD}${waiting()}${ownerOnly('id')}
 if token ~= tonumber(ARGV[2]) then return id .. ' lost 0 superseded' end
 local more = redis.call('HMGET', rec, 'extensions', 'channel')
 if tonumber(more[1] or '') ~= tonumber(ARGV[3]) then return id .. ' changed 0' end

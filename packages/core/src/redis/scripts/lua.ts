@@ -35,7 +35,7 @@ export const keptEvents = (mode: string): string => `${mode} == 'all' and '64' o
  */
 export const RECORD: string = `
 local f, rec, id = string.format, KEYS[1], ARGV[1]
-local r = redis.pcall('HMGET', rec, 'owner', 'lease_id', 'fencing_token', 'ttl_ms', 'expires_us', 'cancelled', 'turn')
+local r = redis.pcall('HMGET', rec, 'owner', 'lease_id', 'fencing_token', 'ttl_ms', 'expires_us', 'cancelled', 'turn', 'crowd')
 if r.err then
   if not string.find(r.err, 'WRONGTYPE', 1, true) then return r end
   return id .. ' foreign 0 1 ' .. redis.call('TYPE', rec).ok
@@ -61,9 +61,17 @@ local effects
 /**
  * Whether anything is in KEYS[2] (queue), KEYS[3] (waiters) and KEYS[4] (parked): `others`. If so it checks their shapes, by
  * reading what will be wanted: the first two in the queue, `line`, how each is stored, `words`, and who is `parked`.
+ *
+ * They are looked at only if the record says that somebody may be there (`crowd`), if there is no record to say so, or if
+ * this Lua expression wants it: looking costs the server a seventh of the script. Whoever puts something there writes
+ * `crowd` in the same script; whoever finds them empty takes it away.
  */
-export const WAITING: string = `
-local others = redis.call('EXISTS', KEYS[2], KEYS[3], KEYS[4]) > 0
+export const waiting = (wanted = 'false'): string => `
+local others = (r[8] or not present or ${wanted}) and redis.call('EXISTS', KEYS[2], KEYS[3], KEYS[4]) > 0
+if r[8] and not others then
+  redis.call('HDEL', rec, 'crowd')
+  r[8] = false
+end
 local line, words, parked
 if others then
   line = redis.pcall('ZRANGE', KEYS[2], 0, 1)
@@ -150,10 +158,10 @@ if lease_id == id then
 end
 `;
 
-/** Sets `highest`, above which the next token must be, ARGV[7] being the floor; answers if it would be out of range. */
+/** Sets `highest`, above which the next token must be, ARGV[7] being the floor, may be missing; answers if it would be out of range. */
 export const IN_RANGE: string = `
 local highest = token
-if ARGV[7] ~= '0' then highest = math.max(token, tonumber(ARGV[7])) end
+if (ARGV[7] or '0') ~= '0' then highest = math.max(token, tonumber(ARGV[7])) end
 if highest >= now + 86400000000 then return id .. ' out-of-range 0 ' .. f('%.0f', highest) end
 `;
 
@@ -253,7 +261,7 @@ end
 
 /**
  * Frees the record, whose owner was `id`, and keeps how that ended; `held` says whether it was still HELD. ARGV[2] is the
- * outcome, ARGV[3] the floor, ARGV[4] the history mode, `retention` an argument that may be missing: how long what is freed
+ * outcome, ARGV[3] the floor and ARGV[4] the history mode, which may be missing, and so may `retention`: how long what is freed
  * is remembered, but never for less than its tombstones last. The next turn is the caller's to open.
  */
 export const endTenure = (retention: string): string => `
@@ -279,7 +287,7 @@ if ${retention} and cancelled ~= '' then
   kept = f('%.0f', kept)
 end
 redis.call('PEXPIRE', rec, kept)
-if ARGV[3] ~= '0' then
+if (ARGV[3] or '0') ~= '0' then
   local floor = tonumber(ARGV[3])
   -- One out of range would shut out every later owner: it is left to the next acquire, which says so.
   if floor > token and floor < now + 86400000000 then redis.call('HSET', rec, 'fencing_token', ARGV[3]) end

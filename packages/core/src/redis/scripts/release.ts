@@ -1,16 +1,16 @@
 import type { ReleaseReply, ReleaseRequest } from '../../store/store.ts';
 import { callOnResource } from '../keys.ts';
 import { MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
-import { EFFECTS, endTenure, endTick, ownerOnly, QUEUE, RECORD, TICK, WAITING } from './lua.ts';
+import { EFFECTS, endTenure, endTick, ownerOnly, QUEUE, RECORD, TICK, waiting } from './lua.ts';
 import { fieldsOf, foreign, isLossReason } from './reply.ts';
 
 /**
  * KEYS  1 record · 2 queue · 3 waiters · 4 parked · 5 log · 6 tick (only with a job)
  * ARGV  1 leaseId · 2 outcome: done, failed, aborted, not-started · 3 floor, a token · 4 history: exceptions, all
- *       5 retention, ms, may be missing
+ *       5 retention, ms, may be missing; 3 and 4 are missing with it where they are 0 and exceptions
  * Reply <leaseId> released <failed> · <leaseId> lost <failed> <reason> · <leaseId> foreign <failed> <index> <type>
  */
-const lua = `#!lua flags=allow-oom${RECORD}${WAITING}${TICK}${endTick('ARGV[5]')}${ownerOnly('id')}${endTenure('ARGV[5]')}
+const lua = `#!lua flags=allow-oom${RECORD}${waiting()}${TICK}${endTick('ARGV[5]')}${ownerOnly('id')}${endTenure('ARGV[5]')}
 if others or turn ~= '' then
   ${QUEUE}
   open_turn()
@@ -23,10 +23,12 @@ return id .. ' lost ' .. failed .. ' expired'
 export const releaseScript: Script = script('release', lua);
 
 export function releaseArgs(record: string, request: ReleaseRequest): ScriptArgs {
-  const { job } = request;
+  const { leaseId, outcome, floor, job, history, retentionMs } = request;
   const args = callOnResource(releaseScript.sha, record, job);
-  args.push(request.leaseId, request.outcome, String(request.floor), request.history);
-  if (request.retentionMs !== undefined) args.push(String(request.retentionMs));
+  args.push(leaseId, outcome);
+  if (floor === 0 && history === 'exceptions' && retentionMs === undefined) return args;
+  args.push(String(floor), history);
+  if (retentionMs !== undefined) args.push(String(retentionMs));
   return args;
 }
 

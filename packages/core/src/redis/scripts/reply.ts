@@ -22,13 +22,14 @@ export function numberAt(fields: Fields, index: number): number {
 
 /**
  * `granted <failed> <token>` for the whole ttl, or `granted <failed> <token> <remaining, µs>` for one granted before. With a
- * tick `<attempt> <at, ms>` follow, and `-` is the whole ttl.
+ * tick `<attempt> <at, ms>` follow, with spare tokens `<how many>`, and `-` is the whole ttl.
  */
 export function grantOf(fields: Fields, ttlMs: number): Extract<AcquireReply, { readonly kind: 'granted' }> {
   const again = fields.length > 3 && fields[3] !== '-';
   const remainingMs = again ? numberAt(fields, 3) / 1000 : ttlMs;
-  const tick = fields.length > 4 ? { at: numberAt(fields, 5), attempt: numberAt(fields, 4) } : null;
-  return { kind: 'granted', fencingToken: numberAt(fields, 2), remainingMs, again, tick };
+  const tick = fields.length > 5 ? { at: numberAt(fields, 5), attempt: numberAt(fields, 4) } : null;
+  const granted = { kind: 'granted', fencingToken: numberAt(fields, 2), remainingMs, again, tick } as const;
+  return fields.length === 5 ? { ...granted, spareTokens: numberAt(fields, 4) } : granted;
 }
 
 const REASONS: ReadonlySet<string> = new Set<LossReason>([

@@ -19,8 +19,8 @@ function unsealed(view: View, { invoke, end }: Call): readonly Breach[] {
   if (end === undefined || unsafe) return [];
   const breaches: Breach[] = [];
   const tenancy = view.tenancy(leaseId ?? '');
-  if (tenancy !== undefined && tenancy.fencingToken !== fencingToken) {
-    const why = `${leaseId} has the token ${tenancy.fencingToken}, and was released by force as ${fencingToken}`;
+  if (tenancy !== undefined && tenancy.lastToken !== fencingToken) {
+    const why = `${leaseId} has the token ${tenancy.lastToken}, and was released by force as ${fencingToken}`;
     breaches.push({ why, events: [tenancy.granted.end, invoke, end] });
   }
   const seals = view
@@ -31,7 +31,7 @@ function unsealed(view: View, { invoke, end }: Call): readonly Breach[] {
     const why = `${resource}#${fencingToken} was released by force while the fence was sealed at ${sealed === 0 ? 'nothing' : sealed}`;
     breaches.push({ why, events: [...seals.map((seal) => seal.invoke), invoke, end] });
   }
-  const next = view.tenancies
+  const next = view.leases
     .filter((other) => other.resource === resource && other.granted.invoke.atMs > end.atMs)
     .sort((a, b) => a.granted.invoke.atMs - b.granted.invoke.atMs)[0];
   if (next !== undefined && next.fencingToken <= sealed && view.struck('data-loss').length === 0) {

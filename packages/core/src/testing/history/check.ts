@@ -3,6 +3,7 @@ import { countsOf, type Counts } from './counts.ts';
 import { findingOf, type Finding, type Invariant, type InvariantId } from './finding.ts';
 import { guardInvariants } from './guard.ts';
 import type { History } from './history.ts';
+import { lingeringInvariants } from './lingering.ts';
 import { livenessInvariants } from './liveness.ts';
 import { settingsOf, type CheckOptions } from './options.ts';
 import { ownerInvariants } from './owner.ts';
@@ -17,6 +18,7 @@ export const invariants: readonly Invariant[] = [
   ...storeInvariants,
   ...breakGlassInvariants,
   ...livenessInvariants,
+  ...lingeringInvariants,
   ...validityInvariants,
 ].sort((a, b) => rankOf(a.id) - rankOf(b.id));
 

@@ -39,7 +39,7 @@ export function addCounts(sum: Counts, counts: Counts): void {
 export function countsOf(view: View): Counts {
   const counts = noCounts();
   const rows = [...view.rows.values()].flat();
-  counts.acquisitions = view.tenancies.length;
+  counts.acquisitions = view.leases.length;
   counts.losses = view.lines.filter(({ act }) => act === 'lost').length;
   counts.acceptedWrites = rows.filter(({ act, accepted }) => act === 'write' && accepted).length;
   counts.refusedWrites = rows.filter(({ act, accepted }) => act === 'write' && !accepted).length;
@@ -61,14 +61,14 @@ export function countsOf(view: View): Counts {
 
 function takeoversOf(view: View): number {
   let takeovers = 0;
-  for (const tenancy of view.tenancies) {
+  for (const tenancy of view.leases) {
     const before = view.tenancies
-      .filter((other) => other.resource === tenancy.resource && other.granted.end.atMs < tenancy.granted.end.atMs)
-      .sort((a, b) => a.granted.end.atMs - b.granted.end.atMs)
+      .filter((other) => other.resource === tenancy.resource && other.begins.atMs < tenancy.begins.atMs)
+      .sort((a, b) => a.begins.atMs - b.begins.atMs)
       .at(-1);
     if (before === undefined || before.process === tenancy.process) continue;
     const left = before.terminal;
-    if (left === undefined || left.act === 'lost' || left.atMs > tenancy.granted.end.atMs) takeovers++;
+    if (left === undefined || left.act === 'lost' || left.atMs > tenancy.begins.atMs) takeovers++;
   }
   return takeovers;
 }

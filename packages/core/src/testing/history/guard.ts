@@ -63,8 +63,9 @@ export const grantIsContiguous: Invariant = {
       const over = new Map<string, FenceRow>();
       let before: FenceRow | undefined;
       for (const row of effective(rows)) {
-        if (row.leaseId !== null && row.leaseId !== before?.leaseId) {
-          const left = over.get(row.leaseId);
+        if (row.leaseId !== null && !isSameGrant(row, before)) {
+          // Of one leaseId each token has a run of its own, and all of them come before the next leaseId.
+          const left = row.leaseId === before?.leaseId ? over.get(grantOf(row)) : over.get(row.leaseId);
           if (left !== undefined && before !== undefined) {
             const why = `${row.act} of ${row.leaseId} was accepted again after another grant had been admitted`;
             breaches.push({ why, events: [left, before, row] });
@@ -72,14 +73,22 @@ export const grantIsContiguous: Invariant = {
             breaches.push({ why: `${row.leaseId} began with a ${row.act}, not with its activation`, events: [row] });
           }
         }
-        if (before !== undefined && before.leaseId !== null && before.leaseId !== row.leaseId) {
-          over.set(before.leaseId, before);
+        if (before !== undefined && before.leaseId !== null && !isSameGrant(before, row)) {
+          over.set(before.leaseId === row.leaseId ? grantOf(before) : before.leaseId, before);
         }
         before = row;
       }
       return breaches;
     }),
 };
+
+function isSameGrant(row: FenceRow, other: FenceRow | undefined): boolean {
+  return row.leaseId === other?.leaseId && row.fencingToken === other.fencingToken;
+}
+
+function grantOf({ leaseId, fencingToken }: FenceRow): string {
+  return `${leaseId} ${fencingToken}`;
+}
 
 export const noLostUpdate: Invariant = {
   id: 'S4',

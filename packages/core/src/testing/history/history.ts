@@ -29,6 +29,8 @@ export type Act =
   | 'lost'
   | 'released'
   | 'handed-over'
+  // The owner hears that somebody asked for what it has; always `ok`.
+  | 'wanted'
   // Somebody wants a resource: from the question to a lease or a refusal.
   | 'want'
   // The body of a tick begins; always `ok`.
@@ -73,6 +75,8 @@ export interface HistoryLine {
   readonly resource?: string | undefined;
   readonly leaseId?: string | undefined;
   readonly fencingToken?: number | undefined;
+  /** Of the answer to an `acquire`: so many tokens above `fencingToken` are reserved for those who have it next in the process. */
+  readonly spareTokens?: number | undefined;
   readonly ttlMs?: number | undefined;
   /** By the store's answer. Milliseconds. */
   readonly remainingMs?: number | undefined;

@@ -20,6 +20,7 @@ export {
   takeoverInTime,
   sleeperHearsOfLoss,
 } from './liveness.ts';
+export { lingeringEnds } from './lingering.ts';
 export type { CheckOptions } from './options.ts';
 export { oneTrustingOwner, lossIsFinal, writeIsGated } from './owner.ts';
 export {

@@ -5,14 +5,14 @@ import { groupBy, type Call, type Nemesis, type View } from './view.ts';
 /** What must get done, and in what time. */
 
 /** The longest ttl that was asked for, and the time in which a lease that nobody keeps comes to the next one. */
-function takeoverMs(view: View): number {
+export function takeoverMs(view: View): number {
   const ttlMs = view.callsTo('acquire').reduce((longest, { invoke }) => Math.max(longest, invoke.ttlMs ?? 0), 0);
   const { marginMs, pollMs = ttlMs } = view.settings;
   return ttlMs + marginMs(ttlMs) + pollMs;
 }
 
 /** Of a process, how long it could do nothing between two instants. */
-function pausedMs(view: View, process: string, fromMs: number, untilMs: number): number {
+export function pausedMs(view: View, process: string, fromMs: number, untilMs: number): number {
   return view
     .struck('pause', 'frozen-clocks')
     .filter(({ begin }) => begin.target === process)
@@ -36,7 +36,7 @@ export const workGoesOn: Invariant = {
       const rows = [...view.rows.values()].flat().filter((row) => row.resource === resource);
       const isServed = rows.some((row) => row.accepted && inTime(row));
       // Without a fence to ask, a lease is all that can be seen.
-      const isGranted = view.tenancies.some((each) => each.resource === resource && inTime(each.granted.end));
+      const isGranted = view.tenancies.some((each) => each.resource === resource && inTime(each.begins));
       if (isServed || (rows.length === 0 && isGranted)) return [];
       const { invoke, end } = want.each;
       const why = `${resource} was wanted, all was well from ${healedMs.toFixed(3)} ms on, and nothing came by ${untilMs.toFixed(3)} ms`;
@@ -65,7 +65,7 @@ export const floorIsLearned: Invariant = {
           continue;
         }
         // A packet that comes when its sender has given up teaches nobody.
-        if ((view.tenancy(row.leaseId ?? '')?.terminal?.atMs ?? Infinity) <= row.atMs) continue;
+        if ((view.tenancy(row.leaseId ?? '', row.fencingToken)?.terminal?.atMs ?? Infinity) <= row.atMs) continue;
         inRow.push(row);
         // Of the others each was asked for when the store could know of the first refusal.
         const firstMs = inRow[0]?.atMs ?? row.atMs;
@@ -119,8 +119,7 @@ export const takeoverInTime: Invariant = {
                   isServedOrWaits(view, want, untilMs),
               );
             const next = view.tenancies.some(
-              (other) =>
-                other.resource === resource && other.granted.end.atMs > died.atMs && other.granted.end.atMs <= untilMs,
+              (other) => other.resource === resource && other.begins.atMs > died.atMs && other.begins.atMs <= untilMs,
             );
             if (waiting === undefined || next) return [];
             const why = `${waiting.invoke.process} waited, and had no lease by ${untilMs.toFixed(3)} ms`;
@@ -196,15 +195,14 @@ export const sleeperHearsOfLoss: Invariant = {
   breaches: (view) =>
     view.struck('pause').flatMap((pause) =>
       view.tenancies
-        .filter(({ process, granted }) => process === pause.begin.target && granted.end.atMs <= pause.fromMs)
+        .filter(({ process, begins }) => process === pause.begin.target && begins.atMs <= pause.fromMs)
         .flatMap((tenancy) => {
           const before = tenancy.confirmations.filter(({ end }) => end.atMs <= pause.fromMs);
           const deadlineMs = Math.max(...before.map((each) => view.deadlineOf(each)));
           const { terminal } = tenancy;
           if (deadlineMs > pause.untilMs || (terminal !== undefined && terminal.atMs <= pause.fromMs)) return [];
-          const own = view.linesOf(tenancy.leaseId).filter(({ process }) => process === tenancy.process);
-          const after = own.filter(({ atMs }) => atMs >= pause.untilMs);
-          const isBeingSaid = hasUnsaidExtension(own, pause);
+          const after = tenancy.lines.filter(({ atMs }) => atMs >= pause.untilMs);
+          const isBeingSaid = hasUnsaidExtension(tenancy.lines, pause);
           const first = after.find(
             ({ act, phase, checkedMs, atMs, delegated }, index) =>
               (act === 'extended' && !(isBeingSaid && index === 0)) ||

@@ -29,6 +29,8 @@ export interface CheckOptions {
    * last nemesis.
    */
   readonly healedMs?: number | undefined;
+  /** Of the managers: for how long a lease lingers. Default: not known, and then not judged. */
+  readonly lingerMs?: number | undefined;
   /** Judges a single run as one that must show every fault's effect. Default true. */
   readonly validity?: boolean | undefined;
 }
@@ -42,6 +44,7 @@ export interface Settings {
   readonly validity: boolean;
   readonly pollMs: number | undefined;
   readonly healedMs: number | undefined;
+  readonly lingerMs: number | undefined;
   readonly marginMs: (ttlMs: number) => number;
   /** How long `remainingMs` of a lease may be trusted, on the history's clock. */
   readonly trustMs: (remainingMs: number, ttlMs: number) => number;
@@ -58,6 +61,7 @@ export function settingsOf(options: CheckOptions): Settings {
     slackMs: options.slackMs ?? 250,
     fenceTimeoutMs: options.fenceTimeoutMs ?? 6000,
     healedMs: options.healedMs,
+    lingerMs: options.lingerMs,
     validity: options.validity ?? true,
     marginMs,
     trustMs: (remainingMs, ttlMs) =>

@@ -22,8 +22,8 @@ export const writeIsGated: Invariant = {
     view.struck('frozen-clocks').length === 0 ? null : 'the clocks of an owner stood still; the fence decides',
   breaches: (view) =>
     view.callsTo('write').flatMap(({ invoke }) => {
-      const { leaseId = '', atMs: sentMs, checkedMs: atMs = sentMs, delegated } = invoke;
-      const tenancy = view.tenancy(leaseId);
+      const { leaseId = '', fencingToken, atMs: sentMs, checkedMs: atMs = sentMs, delegated } = invoke;
+      const tenancy = view.tenancy(leaseId, fencingToken);
       if (delegated === true || tenancy === undefined) return [];
       const deadlineMs = trustedUntilMs(view, tenancy, atMs) + view.settings.sleepGrainMs;
       if (atMs < deadlineMs) return [];
@@ -46,8 +46,7 @@ export const lossIsFinal: Invariant = {
 };
 
 function endingsOf(view: View, tenancy: Tenancy): readonly Breach[] {
-  const { leaseId, process, terminal: over } = tenancy;
-  const own = view.linesOf(leaseId).filter((line) => line.process === process);
+  const { leaseId, process, lines: own, terminal: over } = tenancy;
   const breaches: Breach[] = [];
   if (over !== undefined) {
     const after = own
@@ -85,7 +84,7 @@ export function overlaps(view: View): readonly Breach[] {
   const breaches: Breach[] = [];
   for (const tenancies of groupBy(view.tenancies, ({ resource }) => resource).values()) {
     const spans = tenancies
-      .map((tenancy) => ({ tenancy, fromMs: tenancy.granted.end.atMs, untilMs: view.beliefEndsMs(tenancy) }))
+      .map((tenancy) => ({ tenancy, fromMs: tenancy.begins.atMs, untilMs: view.beliefEndsMs(tenancy) }))
       .sort((a, b) => a.fromMs - b.fromMs);
     let widest: (typeof spans)[number] | undefined;
     for (const span of spans) {

@@ -16,6 +16,7 @@ import type {
   RevokeReply,
   RevokeRequest,
   StoreCall,
+  StoreMessage,
 } from '../../store/store.ts';
 import type { Act } from './history.ts';
 import { endOf, type About, type Recorder, type Recording } from './recorder.ts';
@@ -33,6 +34,7 @@ export function recordStore(store: LeaseStore, recorder: Recorder): LeaseStore {
     cancel: (request, call) => recording.cancel(request, call),
     revoke: (request, call) => recording.revoke(request, call),
     forceRelease: (request, call) => recording.forceRelease(request, call),
+    subscribe: (channel, listener) => recording.subscribe(channel, listener),
   };
   return new Proxy(store, {
     get(target, name) {
@@ -126,6 +128,13 @@ class StoreRecording {
     );
   }
 
+  subscribe(channel: string, listener: (message: StoreMessage) => void): ReturnType<LeaseStore['subscribe']> {
+    return this.#store.subscribe(channel, (message) => {
+      if (message.kind === 'wanted') this.#recorder.line('wanted', 'ok', this.#about(message));
+      listener(message);
+    });
+  }
+
   async #call<Reply>(
     act: Act,
     about: About,
@@ -182,7 +191,9 @@ class Sending {
 
 function grantEnd(reply: AdoptReply | AcquireReply): End {
   if (reply.kind !== 'granted') return ['fail', { outcome: 'reason' in reply ? reply.reason : reply.kind }];
-  return ['ok', { fencingToken: reply.fencingToken, remainingMs: reply.remainingMs }];
+  const { fencingToken, remainingMs } = reply;
+  const spareTokens = 'spareTokens' in reply ? reply.spareTokens : undefined;
+  return ['ok', { fencingToken, remainingMs, ...(spareTokens !== undefined && { spareTokens }) }];
 }
 
 function extendEnd(verdict: ExtendVerdict): End {

@@ -58,7 +58,7 @@ export const lostIsNotExtended: Invariant = {
 };
 
 function revivals(view: View): readonly Breach[] {
-  const byResource = groupBy(view.tenancies, ({ resource }) => resource);
+  const byResource = groupBy(view.leases, ({ resource }) => resource);
   return view.callsTo('extend').flatMap(({ invoke, end }) => {
     const tenancy = view.tenancy(invoke.leaseId ?? '');
     if (end?.phase !== 'ok' || tenancy === undefined) return [];
@@ -79,7 +79,7 @@ function revivals(view: View): readonly Breach[] {
 
 /** As when the answers of a batch are dealt to the wrong leases. */
 function baseless(view: View): readonly Breach[] {
-  return view.tenancies.flatMap(({ leaseId, process }) => {
+  return view.leases.flatMap(({ leaseId, process }) => {
     let answers = 0;
     return view.linesOf(leaseId).flatMap((line) => {
       if (line.process !== process) return [];
@@ -215,18 +215,37 @@ export const tokensGrow: Invariant = {
     const back = view.struck('store-clock-back').length > 0;
     return lost && back ? 'the data was lost and the clock of the store was behind' : null;
   },
-  breaches: (view) =>
-    [...groupBy(view.tenancies, ({ resource }) => resource).values()].flatMap((tenancies) => outOfOrder(tenancies)),
+  breaches: (view) => [
+    ...[...groupBy(view.tenancies, ({ resource }) => resource).values()].flatMap(sharedTokens),
+    ...[...groupBy(view.leases, ({ resource }) => resource).values()].flatMap((leases) => outOfOrder(view, leases)),
+    ...view.leases.flatMap((lease) => turnsOf(view, lease)),
+  ],
 };
 
-function outOfOrder(tenancies: readonly Tenancy[]): readonly Breach[] {
+/** Of a lease that may linger: each who has it in turn has a token of its own, of those that were reserved. */
+function turnsOf(view: View, { leaseId, process, fencingToken, lastToken }: Tenancy): readonly Breach[] {
+  if (lastToken === fencingToken) return [];
+  const said = view.linesOf(leaseId).filter((line) => line.act === 'acquired' && line.process === process);
+  const outside = said.filter(({ fencingToken: token = 0 }) => token < fencingToken || token > lastToken);
   const breaches: Breach[] = [];
-  const showing = (a: Tenancy, b: Tenancy): readonly HistoryLine[] => [
-    a.granted.invoke,
-    a.granted.end,
-    b.granted.invoke,
-    b.granted.end,
-  ];
+  if (outside.length > 0) {
+    breaches.push({ why: `of ${leaseId} ${fencingToken} to ${lastToken} were reserved`, events: outside });
+  }
+  for (const [index, line] of said.entries()) {
+    const before = said[index - 1];
+    if (before === undefined || (line.fencingToken ?? 0) > (before.fencingToken ?? 0)) continue;
+    const why = `who had ${leaseId} next had the token ${line.fencingToken}, after ${before.fencingToken}`;
+    breaches.push({ why, events: [before, line] });
+  }
+  return breaches;
+}
+
+function showing(a: Tenancy, b: Tenancy): readonly HistoryLine[] {
+  return [a.granted.invoke, a.granted.end, b.granted.invoke, b.granted.end];
+}
+
+function sharedTokens(tenancies: readonly Tenancy[]): readonly Breach[] {
+  const breaches: Breach[] = [];
   for (const same of groupBy(tenancies, ({ fencingToken }) => fencingToken).values()) {
     const [one, two] = same;
     if (one === undefined || two === undefined) continue;
@@ -235,22 +254,39 @@ function outOfOrder(tenancies: readonly Tenancy[]): readonly Breach[] {
       events: showing(one, two),
     });
   }
-  const byEnd = [...tenancies].sort((a, b) => a.granted.end.atMs - b.granted.end.atMs);
-  const byInvoke = [...tenancies].sort((a, b) => a.granted.invoke.atMs - b.granted.invoke.atMs);
+  return breaches;
+}
+
+/** With the data what was reserved is lost: then it is those tokens that somebody has had. */
+function highestOf(view: View, { leaseId, lastToken }: Tenancy): number {
+  if (view.struck('data-loss').length === 0) return lastToken;
+  return Math.max(...view.holdersOf(leaseId).map(({ fencingToken }) => fencingToken));
+}
+
+function outOfOrder(view: View, leases: readonly Tenancy[]): readonly Breach[] {
+  const breaches: Breach[] = [];
+  const byEnd = [...leases].sort((a, b) => a.granted.end.atMs - b.granted.end.atMs);
+  const byInvoke = [...leases].sort((a, b) => a.granted.invoke.atMs - b.granted.invoke.atMs);
   let highest: Tenancy | undefined;
   let next = 0;
   for (const tenancy of byInvoke) {
     for (; next < byEnd.length; next++) {
       const earlier = byEnd[next] as Tenancy;
       if (earlier.granted.end.atMs >= tenancy.granted.invoke.atMs) break;
-      if (highest === undefined || earlier.fencingToken > highest.fencingToken) highest = earlier;
+      if (highest === undefined || highestOf(view, earlier) > highestOf(view, highest)) highest = earlier;
     }
-    if (highest !== undefined && highest.fencingToken > tenancy.fencingToken) {
+    if (highest !== undefined && isBelow(view, tenancy, highest)) {
       const why = `${tenancy.leaseId} was asked for after ${highest.leaseId} had been granted, and has the smaller token`;
       breaches.push({ why, events: showing(highest, tenancy) });
     }
   }
   return breaches;
+}
+
+/** The same token is found in another way, if it is not one that is only reserved. */
+function isBelow(view: View, { fencingToken }: Tenancy, earlier: Tenancy): boolean {
+  const highest = highestOf(view, earlier);
+  return fencingToken < highest || (fencingToken === highest && fencingToken !== earlier.fencingToken);
 }
 
 export const tickRunsOnce: Invariant = {

@@ -15,7 +15,10 @@ export interface Nemesis {
   readonly untilMs: number;
 }
 
-/** One leaseId as the process saw it that asked for it. */
+/**
+ * One leaseId as the process saw it that asked for it; of a lease that may linger, one of those who have it there in turn,
+ * each with a token of its own.
+ */
 export interface Tenancy {
   readonly leaseId: string;
   readonly resource: string;
@@ -23,6 +26,12 @@ export interface Tenancy {
   /** Its `acquire` or `adopt` that was answered with a lease, the first one. */
   readonly granted: Call & { readonly end: HistoryLine };
   readonly fencingToken: number;
+  /** The last token that the store has reserved with the leaseId. */
+  readonly lastToken: number;
+  /** The answer of the store, or, of who has it after another, the first line with its token. */
+  readonly begins: HistoryLine;
+  /** What its process did with it, and said of it. */
+  readonly lines: readonly HistoryLine[];
   /** Answers that let it trust the lease, in the order in which they came. */
   readonly confirmations: readonly (Call & { readonly end: HistoryLine })[];
   /** The first line after which it no longer was its own. */
@@ -47,7 +56,7 @@ export class View {
   readonly #byLease: ReadonlyMap<string, readonly HistoryLine[]>;
   readonly #byAct: ReadonlyMap<Act, readonly Call[]>;
   readonly #died: ReadonlyMap<string, HistoryLine>;
-  readonly #tenancies: ReadonlyMap<string, Tenancy>;
+  readonly #tenancies: ReadonlyMap<string, readonly [Tenancy, ...Tenancy[]]>;
 
   constructor(history: History, settings: Settings) {
     this.settings = settings;
@@ -84,11 +93,23 @@ export class View {
 
   /** Leases that a process was given, in no order. */
   get tenancies(): readonly Tenancy[] {
-    return [...this.#tenancies.values()];
+    return [...this.#tenancies.values()].flat();
   }
 
-  tenancy(leaseId: string): Tenancy | undefined {
-    return this.#tenancies.get(leaseId);
+  /** Of each leaseId the one that it was granted to. */
+  get leases(): readonly Tenancy[] {
+    return [...this.#tenancies.values()].map(([first]) => first);
+  }
+
+  /** Those who had it, in turn: more than one only of a lease that lingered. */
+  holdersOf(leaseId: string): readonly Tenancy[] {
+    return this.#tenancies.get(leaseId) ?? [];
+  }
+
+  /** Of those who had it the one with that token, and otherwise the first. */
+  tenancy(leaseId: string, fencingToken?: number): Tenancy | undefined {
+    const holders = this.holdersOf(leaseId);
+    return holders.find((each) => each.fencingToken === fencingToken) ?? holders[0];
   }
 
   died(process: string): HistoryLine | undefined {
@@ -126,8 +147,8 @@ export class View {
     return calls.filter(({ invoke }) => invoke.act === act);
   }
 
-  #tenanciesOf(): Map<string, Tenancy> {
-    const tenancies = new Map<string, Tenancy>();
+  #tenanciesOf(): Map<string, readonly [Tenancy, ...Tenancy[]]> {
+    const tenancies = new Map<string, readonly [Tenancy, ...Tenancy[]]>();
     const confirmed = this.calls.filter(isConfirmation).sort((a, b) => inTime(a.end, b.end));
     const byLease = groupBy(confirmed, ({ invoke }) => invoke.leaseId ?? '');
     for (const [leaseId, confirmations] of byLease) {
@@ -135,15 +156,26 @@ export class View {
       if (granted === undefined) continue;
       const { process, resource = '' } = granted.invoke;
       const own = this.linesOf(leaseId).filter((line) => line.process === process);
-      tenancies.set(leaseId, {
-        leaseId,
-        process,
-        resource,
-        granted,
-        fencingToken: granted.end.fencingToken ?? 0,
+      const { fencingToken = 0, spareTokens = 0 } = granted.end;
+      const lastToken = fencingToken + spareTokens;
+      const about = {
+        ...{ leaseId, process, resource, granted, lastToken },
         confirmations: confirmations.filter(({ invoke }) => invoke.process === process),
-        terminal: own.find(isTerminal),
-      });
+      };
+      if (spareTokens === 0) {
+        const terminal = own.find(isTerminal);
+        tenancies.set(leaseId, [{ ...about, fencingToken, begins: granted.end, lines: own, terminal }]);
+        continue;
+      }
+      const [first, ...others] = inTurn(own, fencingToken, lastToken).map((part): Tenancy => ({
+        ...about,
+        fencingToken: part.token,
+        begins: part.token === fencingToken ? granted.end : (part.lines[0] ?? granted.end),
+        lines: part.lines,
+        // Kept for the next one, it is over for this one without a word to the store.
+        terminal: part.lines.find((line) => isTerminal(line) || line.act === 'released'),
+      }));
+      if (first !== undefined) tenancies.set(leaseId, [first, ...others]);
     }
     return tenancies;
   }
@@ -152,6 +184,26 @@ export class View {
 function isConfirmation(call: Call): call is Call & { readonly end: HistoryLine } {
   const { act } = call.invoke;
   return (act === 'acquire' || act === 'adopt' || act === 'extend') && call.end?.phase === 'ok';
+}
+
+interface Turn {
+  readonly token: number;
+  readonly lines: HistoryLine[];
+}
+
+/** By whose token they name, and those without one by whose turn it is. */
+function inTurn(lines: readonly HistoryLine[], first: number, last: number): readonly Turn[] {
+  let turn: Turn = { token: first, lines: [] };
+  const turns = [turn];
+  for (const line of lines) {
+    const { fencingToken: token = turn.token } = line;
+    if (token > turn.token && token <= last) {
+      turn = { token, lines: [] };
+      turns.push(turn);
+    }
+    (turns.find((each) => each.token === token) ?? turn).lines.push(line);
+  }
+  return turns;
 }
 
 /** From here on the process no longer has the lease, or says so. */
