@@ -22,7 +22,7 @@ export interface Context {
   /** What belongs to this size. */
   pick<T>(choice: Readonly<Record<Size, T>>): T;
   /** A redis-server that writes nothing to its disk; it ends with the benchmark. */
-  redis(): Promise<{ readonly url: string }>;
+  redis(): Promise<{ readonly url: string; readonly port: number }>;
   /** An empty database, on a server of the benchmark's own where one is started for it. */
   postgres(options: { readonly fsync: 'on' | 'off' }): Promise<{ readonly url: string; readonly port: number }>;
   /** A side of variants/, in a process of its own. It ends with the benchmark. */
@@ -43,4 +43,8 @@ export type SideName =
   | 'locks'
   | 'postgres-fence'
   | 'redis-fence'
+  | 'scale-distance'
+  | 'scale-leases'
+  | 'scale-names'
+  | 'scale-waiters'
   | 'takeover';

@@ -14,15 +14,23 @@ const all: readonly (readonly [name: string, load: () => Promise<{ readonly benc
   ['redis-fence', () => import('./redis-fence.bench.ts')],
   ['cron', () => import('./cron.bench.ts')],
   ['start-up', () => import('./start-up.bench.ts')],
+  ['scale-leases', () => import('./scale-leases.bench.ts')],
+  ['scale-names', () => import('./scale-names.bench.ts')],
+  ['scale-waiters', () => import('./scale-waiters.bench.ts')],
+  ['scale-distance', () => import('./scale-distance.bench.ts')],
 ];
 
 export const names: readonly string[] = all.map(([name]) => name);
 
-/** Exactly those that are named; all if none is. */
+/** Whether it is on the page about size; the others are on that about speed. */
+export const isScale = (name: string): boolean => name.startsWith('scale-');
+
+/** Those that are named, `scale` being all that begin with it; all if none is. */
 export async function benchmarksNamed(wanted: readonly string[]): Promise<readonly Benchmark[]> {
-  const unknown = wanted.filter((name) => !names.includes(name));
+  const means = (word: string, name: string): boolean => word === name || (word === 'scale' && isScale(name));
+  const unknown = wanted.filter((word) => !names.some((name) => means(word, name)));
   if (unknown.length > 0)
-    throw new Error(`no benchmark is called ${unknown.join(', ')}; there are ${names.join(', ')}`);
-  const chosen = all.filter(([name]) => wanted.length === 0 || wanted.includes(name));
+    throw new Error(`no benchmark is called ${unknown.join(', ')}; there are ${names.join(', ')}, and scale for four`);
+  const chosen = all.filter(([name]) => wanted.length === 0 || wanted.some((word) => means(word, name)));
   return Promise.all(chosen.map(async ([, load]) => (await load()).benchmark));
 }

@@ -1,4 +1,4 @@
-// Plays the benchmarks that are named, or all. A full one is kept in docs/performance, and docs/performance.md is renewed; a
+// Plays the benchmarks that are named, or all. A full one is kept in docs/performance, and docs/performance.md and docs/scaling.md are renewed; a
 // quick one is only shown, and kept where nobody looks, unless `--keep` says so.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -10,6 +10,7 @@ import { jsonPath, keptReports, pagePath, picturePath, renewed } from './page.ts
 import { picture } from './picture.ts';
 import { play } from './play.ts';
 import type { Report } from './report.ts';
+import { scaled, scalingPath } from './scaling-page.ts';
 import { plain, targetText } from './show.ts';
 
 const { values, positionals } = parseArgs({
@@ -57,4 +58,5 @@ function renewPage(): void {
   const reports = keptReports();
   for (const report of reports) writeFileSync(picturePath(report.name), picture(report));
   writeFileSync(pagePath, renewed(readFileSync(pagePath, 'utf8'), reports));
+  writeFileSync(scalingPath, scaled(readFileSync(scalingPath, 'utf8'), reports));
 }

@@ -12,6 +12,10 @@ const sides: Readonly<Record<SideName, () => Promise<{ readonly open: OpenSide }
   locks: () => import('./variants/locks.ts'),
   'postgres-fence': () => import('./variants/postgres-fence.ts'),
   'redis-fence': () => import('./variants/redis-fence.ts'),
+  'scale-distance': () => import('./variants/scale-distance.ts'),
+  'scale-leases': () => import('./variants/scale-leases.ts'),
+  'scale-names': () => import('./variants/scale-names.ts'),
+  'scale-waiters': () => import('./variants/scale-waiters.ts'),
   takeover: () => import('./variants/takeover.ts'),
 };
 

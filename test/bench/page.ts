@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-import { names } from './catalog.ts';
+import { isScale, names } from './catalog.ts';
 import { short } from './numbers.ts';
 import type { Report, Table } from './report.ts';
 import { cellsOf, noiseText, versionsText } from './show.ts';
@@ -19,19 +19,21 @@ export function keptReports(): readonly Report[] {
     .map((name) => JSON.parse(readFileSync(jsonPath(name), 'utf8')) as Report);
 }
 
-/** The page with its parts renewed. A mark that names no benchmark, or a report without a mark, is an error. */
+/** docs/performance.md with its parts renewed. A mark that names no benchmark, or a report without a mark, is an error. */
 export function renewed(page: string, reports: readonly Report[]): string {
-  const parts = new Map([
-    ['targets', targetsPart(reports)],
-    ...reports.map((report) => [report.name, reportPart(report)] as const),
-  ]);
+  const its = reports.filter(({ name }) => !isScale(name));
+  const parts = [['targets', targetsPart(its)], ...its.map((report) => [report.name, reportPart(report)] as const)];
+  return filled(page, new Map(parts as [string, string][]), (name) => names.includes(name) && !isScale(name));
+}
+
+/** What stands between the marks of a page, in place of what stood there. */
+export function filled(page: string, parts: ReadonlyMap<string, string>, isKnown: (name: string) => boolean): string {
   const written = new Set<string>();
   const result = page.replaceAll(
     /^<!-- bench: (\S+) -->\n[^]*?^<!-- end -->$/gm,
     (_part: string, name: string): string => {
       const part = parts.get(name);
-      if (part === undefined && !names.includes(name))
-        throw new Error(`the page has a place for ${name}, which is none`);
+      if (part === undefined && !isKnown(name)) throw new Error(`the page has a place for ${name}, which is none`);
       written.add(name);
       return `<!-- bench: ${name} -->\n${part ?? 'Not measured yet.'}\n<!-- end -->`;
     },
@@ -42,13 +44,13 @@ export function renewed(page: string, reports: readonly Report[]): string {
 }
 
 /** The first column is text, and so are those of `words`. */
-function tableText(cells: readonly (readonly string[])[], words: readonly number[] = []): string {
+export function tableText(cells: readonly (readonly string[])[], words: readonly number[] = []): string {
   const [head = [], ...rows] = cells.map((row) => row.map((cell) => cell.replaceAll('|', '\\|')));
   const rule = head.map((_, at) => (at === 0 || words.includes(at) ? '---' : '--:'));
   return [head, rule, ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
 }
 
-function targetsPart(reports: readonly Report[]): string {
+export function targetsPart(reports: readonly Report[]): string {
   const rows = reports.flatMap((report) =>
     report.targets.map(({ what, rule, limit, unit, measured, isMet }) => [
       `[${report.title}](#${anchor(report.title)})`,
@@ -74,8 +76,8 @@ const isBusy = ({ noise }: Report): boolean => (noise.before.waiting ?? 0) > BUS
 
 const circumstances = (report: Report): string => `${report.size}${isBusy(report) ? ', on a busy machine' : ''}`;
 
-function reportPart(report: Report): string {
-  const { name, title, method, date, tookS, machine, tables, leftOut = [] } = report;
+export function reportPart(report: Report): string {
+  const { name, title, method, date, tookS, machine, tables, curves, leftOut = [] } = report;
   return [
     method,
     ...(isBusy(report)
@@ -85,10 +87,11 @@ function reportPart(report: Report): string {
         ]
       : []),
     '',
-    `![${title}: the medians of the tables below](performance/${name}.svg)`,
+    `![${title}: ${curves === undefined ? 'the medians of' : 'curves of some of'} the tables below](performance/${name}.svg)`,
+    ...(curves ?? []).flatMap((curve) => (curve.bend === undefined ? [] : ['', `**${curve.title}.** ${curve.bend}`])),
     ...tables.flatMap((table: Table) => [
       '',
-      `**${table.title}** (${table.better} is better)`,
+      `**${table.title}**${table.isOnce === true ? '' : ` (${table.better} is better)`}`,
       '',
       tableText(cellsOf(table)),
     ]),

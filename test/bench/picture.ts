@@ -1,26 +1,15 @@
-// One picture of a benchmark: a bar for each median, a line from the 10th to the 90th percentile of the rounds. Chart libraries
+// One picture of a benchmark: a bar for each median, a line from the 10th to the 90th percentile of the rounds; or its curves. Chart libraries
 // that draw without a browser bring megabytes and a model of documents; this is rectangles and text.
+import { curvePanel, CURVE_HEIGHT } from './curve.ts';
 import { short } from './numbers.ts';
 import type { Kind, Report, Row, Table } from './report.ts';
+import { CURVES, escaped, niceStep, round, STYLE, text, WIDTH } from './svg.ts';
 
-const WIDTH = 820;
 const LEFT = 250;
 const RIGHT = 150;
 const ROW = 24;
 const BAR = 14;
 const ROOM = WIDTH - LEFT - RIGHT;
-
-/** Okabe and Ito's colours, which people tell apart who see few; each kind is also named at its bar. */
-const STYLE = `
-text { font: 13px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif; fill: #1f2328 }
-.on { paint-order: stroke; stroke: #ffffff; stroke-width: 4px; stroke-linejoin: round }
-.back { fill: #ffffff } .title { font-size: 16px; font-weight: 600 } .head { font-weight: 600 } .small { font-size: 11px; fill: #57606a }
-.grid { stroke: #d0d7de; stroke-width: 1 } .line { stroke: #1f2328; stroke-width: 1.5 }
-.floor { fill: #8c959f } .ours { fill: #0072b2 } .peer { fill: #e69f00 } .other { fill: #cc79a7 }
-@media (prefers-color-scheme: dark) {
-text { fill: #e6edf3 } .on { stroke: #0d1117 } .back { fill: #0d1117 } .small { fill: #9198a1 } .grid { stroke: #30363d } .line { stroke: #e6edf3 }
-.floor { fill: #9198a1 } .ours { fill: #56b4e9 }
-}`;
 
 const kinds: Readonly<Record<Kind, string>> = {
   floor: 'floor',
@@ -29,25 +18,34 @@ const kinds: Readonly<Record<Kind, string>> = {
   other: 'for comparison',
 };
 
-export function picture({ title, tables, date, machine }: Report): string {
+export function picture({ title, tables, curves, date, machine }: Report): string {
   const parts: string[] = [];
   let y = 30;
   parts.push(text(16, y, title, 'title'));
-  y += 22;
-  parts.push(...legend(y, tables));
-  y += 14;
-  for (const table of tables) {
-    y += 26;
-    parts.push(...panel(table, y));
-    y += table.rows.length * ROW + 44;
+  if (curves === undefined) {
+    y += 22;
+    parts.push(...legend(y, tables));
+    y += 14;
+    for (const table of tables) {
+      y += 26;
+      parts.push(...panel(table, y));
+      y += table.rows.length * ROW + 44;
+    }
+  } else {
+    for (const curve of curves) {
+      y += 34;
+      parts.push(...curvePanel(curve, y));
+      y += CURVE_HEIGHT;
+    }
   }
   y += 8;
-  parts.push(text(16, y, `${date}, ${machine}. A line goes from p10 to p90 of the rounds.`, 'small'));
+  const how = curves === undefined ? 'A line goes from p10 to p90 of the rounds.' : 'Each point was measured once.';
+  parts.push(text(16, y, `${date}, ${machine}. ${how}`, 'small'));
   const height = y + 16;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" role="img">`,
     `<title>${escaped(title)}</title>`,
-    `<style>${STYLE}</style>`,
+    `<style>${STYLE}${curves === undefined ? '' : CURVES}</style>`,
     `<rect class="back" width="${WIDTH}" height="${height}"/>`,
     ...parts,
     '</svg>',
@@ -124,20 +122,4 @@ function scaleOf({ rows }: Table): Scale {
     Number((low * 10 ** index).toPrecision(6)),
   );
   return { isLog: true, at: (value) => (Math.log10(Math.max(value, low) / low) / decades) * ROOM, marks };
-}
-
-/** 1, 2 or 5 times a power of ten. */
-function niceStep(least: number): number {
-  const power = 10 ** Math.floor(Math.log10(least));
-  return ([1, 2, 5, 10].find((factor) => factor * power >= least) ?? 10) * power;
-}
-
-const round = (value: number): number => Math.round(value * 10) / 10;
-
-const escaped = (value: string): string =>
-  value.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
-
-function text(x: number, y: number, value: string, style = '', anchor = 'start'): string {
-  const kind = style === '' ? '' : ` class="${style}"`;
-  return `<text${kind} x="${round(x)}" y="${round(y)}" text-anchor="${anchor}">${escaped(value)}</text>`;
 }

@@ -6,7 +6,7 @@ import type { Benchmark, Context } from './benchmark.ts';
 import { hostAlone, hostHere } from './host.ts';
 import { listen, machine, quiet, versions } from './machine.ts';
 import { rounded, type Spread } from './numbers.ts';
-import type { LeftOut, Report, Row, Size, Table } from './report.ts';
+import type { Curve, LeftOut, Report, Row, Size, Table } from './report.ts';
 
 export interface PlayOptions {
   readonly size: Size;
@@ -47,7 +47,7 @@ export async function play(benchmark: Benchmark, { size, database }: PlayOptions
   const heard = listen();
   const from = performance.now();
   try {
-    const { tables, targets } = await benchmark.run(context);
+    const { tables, targets, curves, constants } = await benchmark.run(context);
     return {
       name: benchmark.name,
       title: benchmark.title,
@@ -62,6 +62,10 @@ export async function play(benchmark: Benchmark, { size, database }: PlayOptions
       }),
       noise: { before, during: heard() },
       tables: tables.map(roundedTable),
+      ...(curves !== undefined && { curves: curves.map(roundedCurve) }),
+      ...(constants !== undefined && {
+        constants: Object.fromEntries(Object.entries(constants).map(([name, value]) => [name, rounded(value)])),
+      }),
       targets: targets.map((target) => ({ ...target, measured: rounded(target.measured) })),
       leftOut,
     };
@@ -89,4 +93,14 @@ function roundedTable(table: Table): Table {
     more: Object.fromEntries(Object.entries(more).map(([column, its]) => [column, rounded(its)])),
   });
   return { ...table, rows: table.rows.map(row) };
+}
+
+function roundedCurve({ lines, ...rest }: Curve): Curve {
+  return {
+    ...rest,
+    lines: lines.map(({ name, points }) => ({
+      name,
+      points: points.map(([x, y]) => [rounded(x), rounded(y)] as const),
+    })),
+  };
 }

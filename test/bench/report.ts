@@ -19,6 +19,25 @@ export interface Table {
   readonly unit: string;
   readonly better: 'more' | 'less';
   readonly rows: readonly Row[];
+  /** Each row was measured once, so there is no spread to show. */
+  readonly isOnce?: boolean;
+}
+
+export interface Line {
+  readonly name: string;
+  readonly points: readonly (readonly [x: number, y: number])[];
+}
+
+/** How something grows. */
+export interface Curve {
+  readonly title: string;
+  /** What grows: `leases held`. */
+  readonly x: string;
+  /** Unit of what is measured. */
+  readonly y: string;
+  readonly lines: readonly Line[];
+  /** Where it bends, and why; a sentence. */
+  readonly bend?: string;
 }
 
 export interface Target {
@@ -37,6 +56,10 @@ export interface LeftOut {
 
 export interface Findings {
   readonly tables: readonly Table[];
+  /** They are the picture, in place of the tables' bars. */
+  readonly curves?: readonly Curve[];
+  /** Constants that docs/scaling.md counts with, by name. */
+  readonly constants?: Readonly<Record<string, number>>;
   readonly targets: readonly Target[];
   readonly leftOut?: readonly LeftOut[];
 }
@@ -77,3 +100,12 @@ export function target(
 
 export const rowOf = (table: Table | undefined, name: string): Row | undefined =>
   table?.rows.find((row) => row.name === name);
+
+/** A row that was measured once. */
+export const rowOnce = (name: string, kind: Kind, value: number, more: Row['more'] = {}): Row => ({
+  name,
+  kind,
+  value: { median: value, p10: value, p90: value },
+  ratio: null,
+  more,
+});

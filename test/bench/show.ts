@@ -10,11 +10,13 @@ export function cellsOf(table: Table): readonly (readonly string[])[] {
   const name = table.rows[0]?.name ?? '';
   const first = name.startsWith('floor') ? 'floor' : name;
   const hasRatio = table.rows.some(({ ratio }) => ratio !== null);
-  const head = ['', `${table.unit}, median`, 'p10–p90', ...(hasRatio ? [`÷ ${first}`, 'p10–p90'] : []), ...columns];
+  const isOnce = table.isOnce === true;
+  const measure = isOnce ? [table.unit] : [`${table.unit}, median`, 'p10–p90'];
+  const head = ['', ...measure, ...(hasRatio ? [`÷ ${first}`, 'p10–p90'] : []), ...columns];
   const rows = table.rows.map(({ name, value, ratio, more }) => [
     name,
     short(value.median),
-    `${short(value.p10)}–${short(value.p90)}`,
+    ...(isOnce ? [] : [`${short(value.p10)}–${short(value.p90)}`]),
     ...(hasRatio
       ? ratio === null
         ? ['', '']

@@ -1,10 +1,10 @@
 // Bytes of heap that a held lease takes: with `--expose-gc`, or they are not exact.
 import { LeaseManager, type Lease } from '@leasehold/core';
 import { redisStore } from '@leasehold/core/redis';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 import { holding, inside } from '../../peers/adapters/library.ts';
 import { libraryNamed } from '../../peers/libraries.ts';
+import { heapUsed } from '../heap-used.ts';
 import type { Side } from '../side.ts';
 import { ByHand } from './by-hand.ts';
 
@@ -37,14 +37,6 @@ function holderOf({ url, variant }: HeapSetup): Holder {
   const close = () => leases.close();
   if (variant === 'run') return { ...inside((name, work) => leases.run(name, work)), close };
   return { acquire: (name) => leases.acquire(name), release: (lease: Lease) => lease.release(), close };
-}
-
-async function heapUsed(): Promise<number> {
-  for (let times = 0; times < 3; times++) {
-    globalThis.gc?.();
-    await sleep(5);
-  }
-  return process.memoryUsage().heapUsed;
 }
 
 export async function open(setup: HeapSetup): Promise<Side> {

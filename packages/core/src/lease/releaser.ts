@@ -3,6 +3,7 @@ import type { Context } from './context.ts';
 import { failureOf } from './failure.ts';
 import type { Lingerer } from './lingerer.ts';
 import type { ReleaseResult, Tenure } from './tenure.ts';
+import { patienceMs } from './settler.ts';
 import { timed } from './timed.ts';
 import { withdraw } from './withdraw.ts';
 import { TIMED_OUT, within } from './within.ts';
@@ -31,13 +32,16 @@ export class Releaser {
   }
 
   /** Of a lease that has lingered: its end was announced when its last holder released it. */
-  giveBack(tenure: Tenure): void {
-    void this.#context.engine.settler.add(() => this.#send(tenure, 'done'), tenure.timing.ttlMs);
+  giveBack(tenure: Tenure): Promise<unknown> {
+    const { ttlMs } = tenure.timing;
+    return this.#context.engine.settler.add((isRepeat) => this.#send(tenure, 'done', isRepeat), ttlMs);
   }
 
   async #end(tenure: Tenure, outcome: Outcome): Promise<ReleaseResult> {
-    const isKept = this.#lingerer.keep(tenure, outcome);
+    const isUndoubted = tenure.spare !== undefined && tenure.isUndoubted();
     const held = tenure.beginRelease();
+    // Whoever is stopped at any step in between has lost it, and keeps nothing.
+    const isKept = held && isUndoubted && this.#lingerer.keep(tenure, outcome);
     this.#context.engine.keeper.drop(tenure);
     try {
       if (isKept) {
@@ -71,19 +75,21 @@ export class Releaser {
     }
   }
 
-  #send(tenure: Tenure, outcome: Outcome): Promise<ReleaseReply> {
+  #send(tenure: Tenure, outcome: Outcome, isRepeat = false): Promise<ReleaseReply> {
     const { store, announcer, settings } = this.#context;
     const { resource, grant, timing, floor, job, retentionMs } = tenure;
     const { leaseId } = grant;
     const request = { resource, leaseId, outcome, floor, job, history: settings.history, retentionMs };
-    return timed(announcer, 'release', () => store.release(request, { timeoutMs: timing.callTimeoutMs }));
+    const timeoutMs = patienceMs(timing.callTimeoutMs, isRepeat);
+    return timed(announcer, 'release', () => store.release(request, { timeoutMs }));
   }
 
   /** Its first try has failed. Undefined if the store has not answered after two calls' time in all. */
   async #sendAgain(tenure: Tenure, outcome: Outcome, error: unknown): Promise<ReleaseReply | undefined> {
     const { engine, clock, announcer } = this.#context;
     let reply: ReleaseReply | undefined;
-    const confirmed = engine.settler.add(async () => (reply = await this.#send(tenure, outcome)), tenure.timing.ttlMs);
+    const send = async (isRepeat: boolean) => (reply = await this.#send(tenure, outcome, isRepeat));
+    const confirmed = engine.settler.add(send, tenure.timing.ttlMs);
     // The rest happens behind the back of the one who waits.
     const inTime = await within(clock, confirmed, tenure.timing.callTimeoutMs);
     if (inTime === true && reply !== undefined) return reply;
@@ -100,7 +106,7 @@ export class Releaser {
     if (reason === 'handed-over') return 'lost';
     const nothingToEnd = reason === 'superseded' || reason === 'force-released';
     if (!nothingToEnd || tenure.job !== undefined) {
-      void this.#context.engine.settler.add(() => this.#send(tenure, outcome), tenure.timing.ttlMs);
+      void this.#context.engine.settler.add((isRepeat) => this.#send(tenure, outcome, isRepeat), tenure.timing.ttlMs);
     }
     return 'lost';
   }

@@ -1,4 +1,5 @@
 import type { Context } from './context.ts';
+import { patienceMs } from './settler.ts';
 import type { Timing } from './term.ts';
 import { timed } from './timed.ts';
 
@@ -26,7 +27,10 @@ export function withdraw(
   const end = { outcome: 'not-started', floor: 0, job, tombstoneMs, history, retentionMs } as const;
   const request = { resource, leaseId, ...end };
   void engine.settler.add(
-    () => timed(announcer, 'cancel', () => store.cancel(request, { timeoutMs: timing.callTimeoutMs })),
+    (isRepeat) => {
+      const timeoutMs = patienceMs(timing.callTimeoutMs, isRepeat);
+      return timed(announcer, 'cancel', () => store.cancel(request, { timeoutMs }));
+    },
     Math.max(tombstoneMs, timing.ttlMs),
   );
 }

@@ -309,8 +309,8 @@ describe('acquisitions that go wrong', () => {
     store.heal();
     const ran = store.next('cancel', 'ran');
     store.reconnect();
-    // A try was under way when the store came back: the next one follows its deadline at once.
-    await clock.advanceAsync(610);
+    // A try was under way when the store came back: the next one follows its deadline at once. A repeat has two seconds.
+    await clock.advanceAsync(2000);
     await ran;
     expect(await memory.read('r', { timeoutMs: 10 })).not.toMatchObject({ state: 'held' });
     const calls = store.calls.cancel;
