@@ -59,7 +59,8 @@ async function many(from: number, seeds: number, minutes: number, workers: numbe
   let asked = 0;
   const say = (): void => {
     const seconds = (performance.now() - startedMs) / 1000;
-    console.log(`${done} seeds, ${failures} failed, ${seconds.toFixed(0)} s, ${(done / seconds).toFixed(0)} a second`);
+    const figures = [done, seconds, done / seconds].map((figure) => Math.round(figure).toLocaleString('en'));
+    console.log(`${figures[0]} seeds, ${failures} failed, ${figures[1]} s, ${figures[2]} a second`);
   };
   const next = (): Part | undefined => {
     const isOver = performance.now() - startedMs >= minutes * 60_000 || failures >= MOST_FAILURES;
