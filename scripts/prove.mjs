@@ -45,7 +45,9 @@ const parts = {
   },
   drills: {
     what: 'the proofs, on real processes and a real server',
-    run: async ({ repeat }, { node, redis }) => {
+    run: async ({ repeat }, { node }) => {
+      const { redis } = await ensure(['redis'], { step });
+      if (redis === undefined) throw new Error('no redis-server');
       const { url } = await startRedis({ binary: redis });
       const main = join(root, 'packages/cli/src/bin.ts');
       return node([...sourceArgs(), main, 'drill', '--yes', '--url', url, '--ttl', '1s', '--repeat', repeat]);
@@ -62,7 +64,7 @@ const parts = {
   },
 };
 
-/** @typedef {{ node: (args: readonly string[]) => Promise<number>, redis: string }} Tools */
+/** @typedef {{ node: (args: readonly string[]) => Promise<number> }} Tools */
 
 const USAGE = `prove [--quick | --long] [--only ${Object.keys(parts).join(',')}]`;
 
@@ -86,8 +88,6 @@ const { size, names } = readArguments();
 
 await command(async (stopping) => {
   await prepare(step);
-  const { redis } = await ensure(['redis'], { step });
-  if (redis === undefined) throw new Error('no redis-server');
   const node = (/** @type {readonly string[]} */ args) => runNode(args, { cwd: root, env: process.env, stopping });
   /** @type {string[]} */
   const results = [];
@@ -96,7 +96,7 @@ await command(async (stopping) => {
     if (!names.includes(name)) continue;
     process.stdout.write(`\n── ${name}: ${what}\n`);
     const began = performance.now();
-    const code = await run(size, { node, redis });
+    const code = await run(size, { node });
     if (stopping.aborted) return 1;
     if (code !== 0) failed++;
     results.push(`${code === 0 ? 'proven' : 'FAILED'}  ${name} (${((performance.now() - began) / 1000).toFixed(0)} s)`);

@@ -12,9 +12,18 @@ import { services, tools } from './services/binaries.mjs';
 import { guardedFolder } from './services/guard.mjs';
 import { ensure } from './services/obtain.mjs';
 
+/** Projects of vitest that are asked for by name. */
+const named = process.argv
+  .slice(2)
+  .flatMap((argument, at, all) =>
+    argument === '--project' ? (all[at + 1] ?? []) : (/^--project=(.+)/.exec(argument)?.[1] ?? []),
+  );
+/** No service either, and no tool. */
+const needsNothing = named.length > 0 && named.every((name) => ['unit', 'mocks'].includes(name));
+
 await command(async (stopping) => {
   await prepare(step);
-  const paths = await ensure(['redis', 'postgres', ...tools], { step, optional: tools });
+  const paths = needsNothing ? {} : await ensure(['redis', 'postgres', ...tools], { step, optional: tools });
   const found = Object.fromEntries(
     Object.entries(paths).map(([name, path]) => [services[/** @type {keyof typeof services} */ (name)].variable, path]),
   );

@@ -83,7 +83,7 @@ export async function playEpisode(plan: Plan, services: Services, bug: BugName |
   const endMs = sharedMs();
   troubles.push(...stage.seats.flatMap((seat) => seat.troubles));
   const history = await stage.history(endMs);
-  const { findings, waived, counts } = checkHistory(history, { ...LIMITS, pollMs });
+  const { findings, waived, counts } = checkHistory(history, { ...LIMITS, pollMs, firstVersion: 0 });
   const broken = findings.filter(({ invariant }) => invariant !== 'V2').map(({ message }) => message);
   troubles.push(...ticksThatGoBack(history));
   // Without a finding of L1 it is a resource that nobody wanted.

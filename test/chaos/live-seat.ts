@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { builtOwner } from './built-owners.ts';
 import { startChild, type Child, type Message } from '../support/child.ts';
 import type { FakeTime } from '../support/faketime.ts';
 import type { TcpProxy } from '../support/proxy.ts';
@@ -108,8 +107,7 @@ export class LiveSeat implements Seat, AsyncDisposable {
         ? [redisProxy.redisUrl, `127.0.0.1:${fenceProxy.port}`]
         : [`redis://${island.host}:${island.ports.redis}`, `${island.host}:${island.ports.fence}`];
     const its = setup(life, { redisUrl: redis, postgresUrl: `postgres://postgres@${fence}/${database}` });
-    const child = startChild(await builtOwner(its.workload), {
-      isBuilt: true,
+    const child = startChild(new URL(`owners/${its.workload}.ts`, import.meta.url), {
       env: { ...clock?.env, CHAOS_OWNER: JSON.stringify(its) },
       ...(island !== undefined && { within: island.within }),
     });

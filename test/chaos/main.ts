@@ -8,6 +8,7 @@ import { find } from '../../scripts/services/binaries.mjs';
 import { cleanUp } from '../../scripts/services/guard.mjs';
 import { thisMachine } from '../../scripts/services/machine.mjs';
 import { startPostgres } from '../../scripts/services/postgres.mjs';
+import { ensurePrograms } from '../support/build-programs.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { readArguments } from './arguments.ts';
 import { playEpisode, type Episode } from './episode.ts';
@@ -33,6 +34,8 @@ for (const { name, needs = [] } of nemesesNamed(only)) {
 }
 const { path: bin } = find('postgres', thisMachine);
 if (bin === null) throw new Error('no PostgreSQL');
+// Killed owners come back at once.
+await ensurePrograms();
 const postgres = await startPostgres({ bin, args: ['-c', 'max_connections=500'] });
 const queue = await startRedis();
 const services = { postgresUrl: postgres.url, queueUrl: queue.url };

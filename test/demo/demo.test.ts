@@ -16,6 +16,8 @@ afterAll(() => redis.stop());
 function startDemo(...args: readonly string[]): Child {
   const demo = startChild(new URL('../../examples/demo/main.ts', import.meta.url), {
     args,
+    // As `npm run demo` does it; its processes start others by the name of their sources.
+    fromSource: true,
     env: { LEASEHOLD_REDIS_URL: redis.url, NO_COLOR: '1' },
   });
   // Asked to end, it ends its processes as well. If it were killed, one that is stopped would stay.

@@ -87,8 +87,8 @@ test('two processes run each tick of a job once, whoever of its members is calle
 describe('a file that node-cron runs in a process of its own', () => {
   test('and that is a leased task runs each tick in one of two such processes', { timeout: 30_000 }, async () => {
     const prefix = uniqueName('cron');
-    await using one = startParent({ prefix, file: 'cron-recipe-file.ts', distributed: false });
-    await using two = startParent({ prefix, file: 'cron-recipe-file.ts', distributed: false });
+    await using one = startParent({ prefix, file: 'cron-recipe-file', distributed: false });
+    await using two = startParent({ prefix, file: 'cron-recipe-file', distributed: false });
     for (const child of [one, two]) await child.next('ready');
     // An execution is finished in each of them for each tick, whether its body began or not.
     const finished: number[] = [];
@@ -109,7 +109,7 @@ describe('a file that node-cron runs in a process of its own', () => {
     },
     async () => {
       const prefix = uniqueName('cron');
-      const options = { prefix, file: 'cron-recipe-plain.ts', distributed: true, badListener: true } as const;
+      const options = { prefix, file: 'cron-recipe-plain', distributed: true, badListener: true } as const;
       await using one = startParent(options);
       await using two = startParent(options);
       for (const child of [one, two]) await child.next('ready');
@@ -122,7 +122,7 @@ describe('a file that node-cron runs in a process of its own', () => {
   );
 
   test('and that is both at once fails, and says what to do', { timeout: 30_000 }, async () => {
-    await using parent = startParent({ file: 'cron-recipe-file.ts', distributed: true });
+    await using parent = startParent({ file: 'cron-recipe-file', distributed: true });
     const { code, message } = await parent.next<Told>('failed');
     expect(code).toBe('CONFIG');
     expect(message).toContain(`process ${parent.pid}, which started this one`);
@@ -137,8 +137,8 @@ describe('a file that node-cron runs in a process of its own', () => {
       timeout: 30_000,
     },
     async () => {
-      await using leased = startParent({ file: 'cron-recipe-file.ts', distributed: false, hangsFirst: true });
-      await using elected = startParent({ file: 'cron-recipe-plain.ts', distributed: true, hangsFirst: true });
+      await using leased = startParent({ file: 'cron-recipe-file', distributed: false, hangsFirst: true });
+      await using elected = startParent({ file: 'cron-recipe-plain', distributed: true, hangsFirst: true });
       const parents = [leased, elected];
       const runsAgain = async (parent: Child): Promise<void> => {
         const before = await parent.next<Told>('body');

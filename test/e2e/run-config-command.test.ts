@@ -7,6 +7,8 @@ import { startRedis } from '../support/redis-server.ts';
 vi.setConfig({ testTimeout: 60_000 });
 
 const bin = new URL('../../packages/cli/src/bin.ts', import.meta.url);
+// Its handlers import the package by name, as users do.
+const fromSource = true;
 const example = (file: string): string => new URL(`../../examples/config/${file}`, import.meta.url).pathname;
 
 interface Line {
@@ -24,7 +26,7 @@ test('leasehold run: the example runs as a newcomer starts it, and ends in order
   // Of its own: its file names the queue and the prefix.
   await using redis = await startRedis();
   const env = { LEASEHOLD_REDIS_URL: redis.url, LISTEN: '127.0.0.1:0' };
-  await using child = startChild(bin, { args: ['run', example('leasehold.yaml')], env });
+  await using child = startChild(bin, { args: ['run', example('leasehold.yaml')], env, fromSource });
   const said = (msg: string): Line[] => lines(child).filter((line) => line.msg === msg);
   await vi.waitFor(() => expect(said('ready')).toHaveLength(1), 20_000);
   await using producer = startChild(example('add-payments.js'), { env });

@@ -4,10 +4,11 @@ import { Queue } from 'bullmq';
 import { expect, inject, test, vi } from 'vitest';
 
 import { startChild, type Child } from '../support/child.ts';
+import { configFile } from '../support/programs.ts';
 import { uniqueName } from '../support/redis-client.ts';
 
 const BIN = new URL('../../packages/cli/src/bin.ts', import.meta.url);
-const FILE = new URL('./fixtures/run-config/endings.yaml', import.meta.url).pathname;
+const FILE = configFile(new URL('./fixtures/run-config/endings.yaml', import.meta.url));
 
 interface Line {
   readonly level: number;

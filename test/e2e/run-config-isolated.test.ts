@@ -1,14 +1,12 @@
-import { fileURLToPath } from 'node:url';
-
 import { Queue } from 'bullmq';
 import { expect, inject, test, vi } from 'vitest';
 
 import { processStatus } from '../../scripts/services/traces.mjs';
 import { startChild, type Child } from '../support/child.ts';
+import { configFile } from '../support/programs.ts';
 import { uniqueName } from '../support/redis-client.ts';
 
-const FILE = fileURLToPath(new URL('./fixtures/run-config/isolated.yaml', import.meta.url));
-const IN_THREADS = new URL('./fixtures/run-config/tsx-in-threads.mjs', import.meta.url);
+const FILE = configFile(new URL('./fixtures/run-config/isolated.yaml', import.meta.url));
 const MEMBER = new URL('./fixtures/run-config/member.ts', import.meta.url);
 
 interface Line {
@@ -45,7 +43,6 @@ async function withPlaces(isolate: Places['isolate'], body: (places: Places) => 
   const start = (its: Readonly<Record<string, string>> = {}): Child =>
     startChild(MEMBER, {
       args: [FILE],
-      execArgv: ['--import', IN_THREADS.href],
       env: { ...env, ...its },
       scope: 'file',
     });

@@ -1,4 +1,3 @@
-import { fileURLToPath } from 'node:url';
 import { performance } from 'node:perf_hooks';
 
 import { installSchema } from '@leasehold/core/postgres';
@@ -10,10 +9,11 @@ import { expect, inject, test, vi } from 'vitest';
 
 import { startChild, type Child } from '../support/child.ts';
 import { createDatabase } from '../support/postgres.ts';
+import { configFile } from '../support/programs.ts';
 import { uniqueName } from '../support/redis-client.ts';
 import { startRedis } from '../support/redis-server.ts';
 
-const FLEET = fileURLToPath(new URL('./fixtures/run-config/fleet.yaml', import.meta.url));
+const FLEET = configFile(new URL('./fixtures/run-config/fleet.yaml', import.meta.url));
 
 // For a busy machine.
 vi.setConfig({ testTimeout: 60_000 });

@@ -159,8 +159,8 @@ describe('waiters in several processes', () => {
     const WAITERS = 1000;
     await using server = await startRedis();
     await using raw = await connectRedis(server.url);
-    const holding = new LeaseManager({ store: redisStore(server.url), ttl: '30s' });
-    const waiting = new LeaseManager({ store: redisStore(server.url), ttl: '30s' });
+    const holding = new LeaseManager({ store: redisStore(server.url), ttl: '12s' });
+    const waiting = new LeaseManager({ store: redisStore(server.url), ttl: '12s' });
     const calls = async (): Promise<number> =>
       Number(/cmdstat_evalsha:calls=(\d+)/.exec(await raw.info('commandstats'))?.[1] ?? '0');
     const holder = await holding.acquire('r');
@@ -177,8 +177,8 @@ describe('waiters in several processes', () => {
     );
     await expect.poll(async () => (await holding.inspect('r'))?.waiting, { interval: 50 }).toBe(WAITERS);
     const before = await calls();
-    await new Promise((resolve) => setTimeout(resolve, 11_000));
-    // One refresh of 10 s has passed for each; our own question beside it.
+    await new Promise((resolve) => setTimeout(resolve, 4400));
+    // One refresh of 4 s has passed for each; our own question beside it.
     expect((await calls()) - before).toBeLessThanOrEqual(2 * WAITERS + 10);
     const queued = await calls();
     await holder.release();

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 
 import { startChild } from './child.ts';
@@ -6,8 +7,11 @@ import { isAlive, stateOf } from './signals.ts';
 const talker = new URL('./fixtures/talker.ts', import.meta.url);
 const idle = new URL('./fixtures/idle.ts', import.meta.url);
 
-test('a child runs from TypeScript, imports the workspace packages from their sources and talks both ways', async () => {
-  await using child = startChild(talker);
+test.each([
+  ['is compiled', false],
+  ['runs from TypeScript', true],
+])('a child that %s has the workspace packages of the sources and talks both ways', async (_, fromSource) => {
+  await using child = startChild(talker, { fromSource });
   const ready = await child.next<{ pid: number; core: string }>('ready');
   expect(ready).toMatchObject({ pid: child.pid, core: 'function' });
   child.send('order', { text: 'hello' });
@@ -30,6 +34,20 @@ test('waiting for a message that can not come fails with the output of the child
   await using child = startChild(idle, { args: ['--fail'] });
   await child.next('ready');
   await expect(child.next('never')).rejects.toThrow(/did not say 'never'[\s\S]*as told/);
+});
+
+test('an error of a compiled child names the line of its source', async () => {
+  const line =
+    readFileSync(idle, 'utf8')
+      .split('\n')
+      .findIndex((each) => each.includes('new Error')) + 1;
+  await using child = startChild(idle, { args: ['--fail'] });
+  await child.exit;
+  expect(child.output).toContain(`test/support/fixtures/idle.ts:${line}:`);
+});
+
+test('a file that was not compiled is named, not started from its sources unasked', () => {
+  expect(() => startChild(new URL('./proxy.ts', import.meta.url))).toThrow(/proxy\.ts was not compiled: add it to/);
 });
 
 test('a stopped child is silent and goes on where it stood', async () => {

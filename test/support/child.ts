@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { sourceArgs } from '../../scripts/lib/prepare.mjs';
 import { spawnGuarded } from '../../scripts/services/guard.mjs';
 import { closed, opened, type Scope } from './leftovers.ts';
+import { programOf } from './programs.ts';
 import { cont, stop } from './signals.ts';
 
 /** What a child says (`say` of child-side.ts): a type and whatever belongs to it. */
@@ -19,8 +20,8 @@ export interface ChildOptions {
   readonly execArgv?: readonly string[];
   /** A command that becomes the child: `['unshare', '--mount']`. */
   readonly within?: readonly string[];
-  /** The file is JavaScript that needs nothing to be run. */
-  readonly isBuilt?: boolean;
+  /** Start it by tsx, for one that imports TypeScript by a path which it is given. @default false, the compiled form that there is in a run of the tests */
+  readonly fromSource?: boolean;
   /** The binary of another Node. @default this one */
   readonly node?: string | undefined;
   readonly scope?: Scope;
@@ -32,7 +33,8 @@ export interface Exit {
 }
 
 /**
- * Runs a TypeScript file as a process of its own, from the sources: `startChild(new URL('./worker.ts', import.meta.url))`.
+ * Runs a TypeScript file as a process of its own: `startChild(new URL('./worker.ts', import.meta.url))`. Its compiled form if
+ * there is one (programs.ts), else from the sources.
  */
 export function startChild(file: URL | string, options: ChildOptions = {}): Child {
   return new Child(file instanceof URL ? fileURLToPath(file) : file, options);
@@ -51,9 +53,19 @@ export class Child implements AsyncDisposable {
 
   constructor(
     path: string,
-    { args = [], env = {}, execArgv = [], within = [], isBuilt = false, node = process.execPath, scope }: ChildOptions,
+    {
+      args = [],
+      env = {},
+      execArgv = [],
+      within = [],
+      fromSource = false,
+      node = process.execPath,
+      scope,
+    }: ChildOptions,
   ) {
-    const [command = node, ...rest] = [...within, node, ...(isBuilt ? [] : sourceArgs()), ...execArgv, path, ...args];
+    const built = fromSource ? undefined : programOf(path);
+    const nodeArgs = built === undefined ? sourceArgs() : ['--enable-source-maps'];
+    const [command = node, ...rest] = [...within, node, ...nodeArgs, ...execArgv, built ?? path, ...args];
     const child = spawnGuarded(command, rest, {
       env: { ...process.env, NODE_OPTIONS: undefined, ...env },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

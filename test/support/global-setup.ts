@@ -5,6 +5,7 @@ import { cleanUp } from '../../scripts/services/guard.mjs';
 import { ensure } from '../../scripts/services/obtain.mjs';
 import { startPostgres } from '../../scripts/services/postgres.mjs';
 import { startRedis } from '../../scripts/services/redis.mjs';
+import { buildPrograms, ensurePrograms } from './build-programs.ts';
 import { buildCommand } from './built-command.ts';
 
 declare module 'vitest' {
@@ -34,6 +35,7 @@ export default async function setUp(project: TestProject): Promise<() => Promise
       startRedis({ binary }),
       startPostgres({ bin }),
       project.name === 'services' ? buildCommand() : undefined,
+      ensurePrograms(),
     ]);
     project.provide('redisUrl', redis.url);
     project.provide('postgresUrl', postgres.url);
@@ -41,5 +43,6 @@ export default async function setUp(project: TestProject): Promise<() => Promise
     await cleanUp();
     throw error;
   }
+  project.onTestsRerun(buildPrograms);
   return cleanUp;
 }

@@ -19,15 +19,23 @@ async function want(resource: string): Promise<void> {
 
 function take(resource: string, wanting: Recording): Promise<unknown> {
   const options: AcquireOptions = { fences: [owner.fence], signal: closing.signal };
+  let maxHoldMs: number | undefined;
   const body = (lease: Lease): Promise<void> => {
     const { leaseId, fencingToken } = lease;
-    wanting.end('ok', { leaseId, fencingToken });
+    wanting.end('ok', { leaseId, fencingToken, maxHoldMs });
     return owner.work(lease, owner.manner());
   };
+  const run = (lease: Lease): Promise<void> => {
+    const atWork = recorder.begin('body', { ...lease.grant });
+    return body(lease).finally(() => atWork.end('ok'));
+  };
   const way = random();
-  if (way < 0.65) return manager.run(resource, { ...options, wait: Infinity }, body);
-  if (way < 0.75) return manager.run(resource, { ...options, wait: ttlMs * random() * 2, maxHold: ttlMs }, body);
-  if (way < 0.85) return manager.tryRun(resource, options, body);
+  if (way < 0.65) return manager.run(resource, { ...options, wait: Infinity }, run);
+  if (way < 0.75) {
+    maxHoldMs = ttlMs;
+    return manager.run(resource, { ...options, wait: ttlMs * random() * 2, maxHold: ttlMs }, run);
+  }
+  if (way < 0.85) return manager.tryRun(resource, options, run);
   return handOver(resource, { ...options, wait: Infinity }, body);
 }
 

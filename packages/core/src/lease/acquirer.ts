@@ -69,11 +69,13 @@ export class Acquirer {
     try {
       let tenure: Tenure | Refusal | undefined =
         granted === undefined ? this.#goOn(resource, settings, startedMs) : undefined;
-      tenure ??= this.#begin(
-        resource,
-        granted ?? (await new Acquisition(this.#context, resource, settings, undefined).run()),
-        settings,
-      );
+      if (tenure === undefined) {
+        const isTry = granted === undefined && settings.waitMs === 0;
+        const leaving = isTry ? this.#lingerer.leaving(resource) : undefined;
+        if (leaving !== undefined) await within(clock, leaving, settings.timing.callTimeoutMs);
+        const answer = granted ?? (await new Acquisition(this.#context, resource, settings, undefined).run());
+        tenure = this.#begin(resource, answer, settings);
+      }
       if (!isRefusal(tenure) && settings.fences.length > 0) tenure = await this.#activate(tenure, settings);
       if (isRefusal(tenure)) announcer.refusal(resource, settings.tick?.job, tenure);
       else announcer.acquired(tenure, startedMs);

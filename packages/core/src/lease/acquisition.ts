@@ -98,10 +98,13 @@ export class Acquisition {
   }
 
   #run(): Promise<Granted | Refusal> {
-    const { settings, store } = this.#context;
+    const { settings, store, engine } = this.#context;
     const { waitMs, signal, park } = this.#settings;
     const mustConnect = settings.quarantine && store.server === undefined;
-    return mustConnect || waitMs > 0 || park || signal !== undefined ? this.#runPrepared() : this.#askUntilAnswered();
+    const mustOpen = this.#spare !== undefined && !engine.mailbox.isOpen;
+    return mustConnect || mustOpen || waitMs > 0 || park || signal !== undefined
+      ? this.#runPrepared()
+      : this.#askUntilAnswered();
   }
 
   async #runPrepared(): Promise<Granted | Refusal> {
@@ -110,7 +113,7 @@ export class Acquisition {
     if (settings.quarantine && store.server === undefined) await store.connect();
     // Who asks to be told listens first: the word may come at once. Not for longer than a call: a store that is out of reach
     // is for the call to say.
-    const mustOpen = (waitMs > 0 || park) && !engine.mailbox.isOpen;
+    const mustOpen = (waitMs > 0 || park || this.#spare !== undefined) && !engine.mailbox.isOpen;
     const forMs = waitMs > 0 ? Math.min(timing.callTimeoutMs, waitMs) : timing.callTimeoutMs;
     if (waitMs === 0 && signal === undefined) {
       if (mustOpen) await within(clock, engine.mailbox.open(), forMs);
@@ -263,6 +266,7 @@ export class Acquisition {
     const { settings, ownerRecord, engine } = this.#context;
     const owner = ownerRecord.current;
     this.#ownerJson = owner.json;
+    const { channel } = engine.mailbox;
     const { timing, waitMs, park, tick, retentionMs } = this.#settings;
     return {
       resource: this.#resource,
@@ -270,7 +274,7 @@ export class Acquisition {
       ttlMs: timing.ttlMs,
       mode: waitMs > 0 ? 'wait' : park ? 'park' : 'try',
       owner,
-      channel: engine.mailbox.channel,
+      channel,
       history: settings.history,
       floor: this.#replaced?.floor ?? 0,
       replaces: this.#replaced?.grant.leaseId ?? '',
@@ -278,7 +282,8 @@ export class Acquisition {
       quarantineMs: this.#quarantineMs(),
       tick,
       retentionMs,
-      spareTokens: this.#spare?.tokens,
+      // Who cannot be told that others want it keeps nothing from them.
+      spareTokens: channel === '' ? undefined : this.#spare?.tokens,
     };
   }
 

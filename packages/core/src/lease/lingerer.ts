@@ -16,13 +16,15 @@ interface Kept extends Slotted {
  */
 export class Lingerer {
   readonly #context: Context;
-  readonly #giveBack: (tenure: Tenure) => void;
+  readonly #giveBack: (tenure: Tenure) => Promise<unknown>;
+  /** By resource, what is on its way back. */
+  readonly #leaving = new Map<string, Promise<unknown>>();
   readonly #kept = new Map<string, Kept>();
   readonly #wheel: Wheel<Kept>;
   readonly #wanted: (leaseId: string) => void;
 
-  /** `giveBack` releases at the store. It must not throw. */
-  constructor(context: Context, giveBack: (tenure: Tenure) => void) {
+  /** `giveBack` releases at the store, and resolves when that is confirmed or given up. It must not throw or reject. */
+  constructor(context: Context, giveBack: (tenure: Tenure) => Promise<unknown>) {
     this.#context = context;
     this.#giveBack = giveBack;
     this.#wheel = new Wheel<Kept>(context.clock, GRAIN_MS, () => {
@@ -32,12 +34,12 @@ export class Lingerer {
     context.engine.wanted.add(this.#wanted);
   }
 
-  /** Whether the lease stays here in place of being released. Only one about which there is no doubt at all. */
+  /** Whether the lease, about which there is no doubt at all, stays here in place of being released. */
   keep(tenure: Tenure, outcome: Outcome): boolean {
     const { spare, resource } = tenure;
     const { clock, settings, closing } = this.#context;
     if (spare === undefined || spare.tokens === 0 || closing || outcome === 'not-started') return false;
-    if (!tenure.isUndoubted() || this.#kept.has(resource)) return false;
+    if (this.#kept.has(resource)) return false;
     const nowMs = clock.monotonicMs();
     spare.untilMs = Math.min(spare.untilMs, nowMs + settings.lingerMs);
     const dueMs = this.#dueMs(tenure);
@@ -58,8 +60,13 @@ export class Lingerer {
     const fits = tick === undefined && timing.ttlMs === tenure.timing.ttlMs && retentionMs === tenure.retentionMs;
     // The timer may be late: the process may have been stopped.
     if (fits && tenure.trustedMs() > 0 && this.#context.clock.monotonicMs() < this.#dueMs(tenure)) return tenure;
-    this.#giveBack(tenure);
+    this.#return(tenure);
     return undefined;
+  }
+
+  /** A lease of this resource that is on its way back: who does not wait for its turn would be refused because of it. */
+  leaving(resource: string): Promise<unknown> | undefined {
+    return this.#leaving.get(resource);
   }
 
   /** Gives all back. */
@@ -87,7 +94,15 @@ export class Lingerer {
     const kept = this.#kept.get(tenure.resource);
     if (kept?.tenure !== tenure) return;
     this.#forget(kept);
-    this.#giveBack(tenure);
+    this.#return(tenure);
+  }
+
+  #return(tenure: Tenure): void {
+    const { resource } = tenure;
+    const returned: Promise<unknown> = this.#giveBack(tenure).then(() => {
+      if (this.#leaving.get(resource) === returned) this.#leaving.delete(resource);
+    });
+    this.#leaving.set(resource, returned);
   }
 
   #forget(kept: Kept): void {

@@ -32,13 +32,16 @@ export class Releaser {
   }
 
   /** Of a lease that has lingered: its end was announced when its last holder released it. */
-  giveBack(tenure: Tenure): void {
-    void this.#context.engine.settler.add((isRepeat) => this.#send(tenure, 'done', isRepeat), tenure.timing.ttlMs);
+  giveBack(tenure: Tenure): Promise<unknown> {
+    const { ttlMs } = tenure.timing;
+    return this.#context.engine.settler.add((isRepeat) => this.#send(tenure, 'done', isRepeat), ttlMs);
   }
 
   async #end(tenure: Tenure, outcome: Outcome): Promise<ReleaseResult> {
-    const isKept = this.#lingerer.keep(tenure, outcome);
+    const isUndoubted = tenure.spare !== undefined && tenure.isUndoubted();
     const held = tenure.beginRelease();
+    // Whoever is stopped at any step in between has lost it, and keeps nothing.
+    const isKept = held && isUndoubted && this.#lingerer.keep(tenure, outcome);
     this.#context.engine.keeper.drop(tenure);
     try {
       if (isKept) {

@@ -116,6 +116,57 @@ describe('a lease that lingers', () => {
     expect((await theirs).isHeld()).toBe(true);
   });
 
+  test('is not kept from who asks for the first lease of a process, which is not there before its owner can be told', async () => {
+    const { manager, clock, memory, store, other } = kept();
+    const listen = deferred();
+    const { subscribe } = store;
+    store.subscribe = async (channel, listener) => {
+      await listen.promise;
+      return subscribe.call(store, channel, listener);
+    };
+    const mine = manager.acquire('r');
+    await clock.advanceAsync(10);
+    expect(store.calls.acquire).toBe(0);
+    listen.resolve();
+    const lease = await mine;
+    expect(await other().tryAcquire('r')).toMatchObject({ acquired: false });
+    await clock.advanceAsync(0);
+    expect(await lease.release()).toBe('released');
+    expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
+  });
+
+  test('does not refuse an acquisition of its own process that it does not fit, however late its release comes', async () => {
+    const { manager, clock, store } = kept();
+    await manager.run('r', () => undefined);
+    store.set('release', { request: 100 });
+    const next = manager.tryAcquire('r', { ttl: '5s' });
+    await clock.advanceAsync(150);
+    expect(await next).toMatchObject({ acquired: true });
+  });
+
+  test('is lost, and nothing else, to a process that is stopped at any step of its release', async () => {
+    const seen = new Set<string>();
+    for (let step = 1; step <= 12; step++) {
+      const { manager, clock, events, store } = kept();
+      const lease = await manager.acquire('r');
+      let readings = 0;
+      const { monotonicMs } = clock;
+      clock.monotonicMs = () => {
+        if (++readings === step) clock.suspend(10_000);
+        return monotonicMs.call(clock);
+      };
+      const released = lease.release();
+      clock.monotonicMs = monotonicMs;
+      await clock.advanceAsync(0);
+      const result = await released;
+      seen.add(result);
+      expect([step, ...events]).toEqual([step, 'acquired', result === 'lost' ? 'lost' : 'released']);
+      expect(store.calls.release).toBe(result === 'kept' ? 0 : 1);
+    }
+    expect(seen).toContain('lost');
+    expect(seen).toContain('kept');
+  });
+
   test('goes to who waits within its time, also where no message arrives and there is always a next here', async () => {
     const { manager, clock, other, store } = kept();
     store.deaf = true;
@@ -249,6 +300,13 @@ describe('a lease does not linger', () => {
     await clock.advanceAsync(1900);
     store.heal();
     expect(await lease.release()).toBe('released');
+    expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
+  });
+
+  test('whose owner may not listen', async () => {
+    const { manager, memory, store } = kept();
+    store.subscribe = () => Promise.reject(new Error('no rights'));
+    await manager.run('r', () => undefined);
     expect(await memory.read('r', call)).toMatchObject({ state: 'free' });
   });
 

@@ -66,36 +66,37 @@ function checkFence(): boolean {
     const broken = Object.keys(variant.breaks) as FenceProperty[];
     const searches = broken.length === 0 ? [allFenceProperties] : broken.map((property) => [property]);
     for (const properties of searches) {
+      console.log(variant.does);
       const found = exploreFence(variant, fenceBounds, properties);
-      console.log(`${variant.does}\n${describeFound(found)}\n`);
+      console.log(`${describeFound(found)}\n`);
       isRight &&= broken.length === 0 ? found.complete : found.violation !== null;
     }
   }
   return isRight;
 }
 
-/** Whether all is as it should be. */
-function checkWorld(seeded: readonly (readonly [string, Finding])[], byDefault: Bounds): boolean {
+/** Whether all is as it should be. What is looked at is said before, for it may take minutes. */
+function checkWorld<T extends { readonly does: string }>(
+  seeded: readonly T[],
+  find: (bug: T) => Finding,
+  byDefault: Bounds,
+): boolean {
   let isRight = true;
-  for (const [does, finding] of seeded) {
-    console.log(`seeded: ${does}\n${describeFinding(finding)}\n`);
+  for (const bug of seeded) {
+    console.log(`seeded: ${bug.does}`);
+    const finding = find(bug);
+    console.log(`${describeFinding(finding)}\n`);
     isRight &&= finding.violation !== null;
   }
   const bounds = boundsFromEnv(byDefault);
+  console.log(`production, ${describeBounds(bounds)}`);
   const finding = explore(productionRules, bounds);
-  console.log(`production, ${describeBounds(bounds)}\n${describeFinding(finding)}\n`);
+  console.log(`${describeFinding(finding)}\n`);
   return isRight && finding.violation === null;
 }
 
-function checkLease(): boolean {
-  const seeded = bugs.map((bug) => [bug.does, findBug(bug)] as const);
-  return checkWorld(seeded, leaseDefaults);
-}
-
-function checkWhole(): boolean {
-  const seeded = wholeBugs.map((bug) => [bug.does, findWholeBug(bug)] as const);
-  return checkWorld(seeded, wholeDefaults);
-}
+const checkLease = (): boolean => checkWorld(bugs, findBug, leaseDefaults);
+const checkWhole = (): boolean => checkWorld(wholeBugs, findWholeBug, wholeDefaults);
 
 const parts = { fence: checkFence, lease: checkLease, whole: checkWhole };
 const [asked] = process.argv.slice(2);
@@ -105,5 +106,8 @@ if (wanted.length === 0) {
   process.exit(2);
 }
 let failed = false;
-for (const [, check] of wanted) failed = !check() || failed;
+for (const [name, check] of wanted) {
+  console.log(`${name}; this model alone: npm run model -- ${name}\n`);
+  failed = !check() || failed;
+}
 process.exitCode = failed ? 1 : 0;

@@ -16,14 +16,16 @@ export function describeBounds(bounds: Bounds): string {
 }
 
 export function describeFinding(finding: Finding): string {
-  return describeFound(finding, `, ${finding.probes} fault-free endings`);
+  return describeFound(finding, `, ${figure(finding.probes)} fault-free endings`);
 }
+
+const figure = (count: number): string => count.toLocaleString('en');
 
 /** What was visited, and step by step how what failed came to fail. */
 export function describeFound(found: Found<string>, more = ''): string {
   const { states, transitions, depth, complete, seconds, violation } = found;
   const counts =
-    `${states} states, ${transitions} transitions${more}, depth ${depth}, ` +
+    `${figure(states)} states, ${figure(transitions)} transitions${more}, depth ${depth}, ` +
     `${seconds.toFixed(1)} s, ${complete ? 'exhaustive' : 'not exhausted'}`;
   if (violation === null) return counts;
   const steps = violation.trace.map((step, index) => `  ${String(index + 1).padStart(2)}. ${step}`);

@@ -67,6 +67,7 @@ export class Actor {
       linger: scene.plan.lingerMs ?? 0,
       owner: name,
       logger: silent,
+      ...bug.manager,
     });
     this.process.recorder.listen(this.manager);
     scene.witness?.manager(name, this.manager);
@@ -141,7 +142,8 @@ export class Actor {
   async #attempt(step: Step): Promise<void> {
     const { recorder } = this.process;
     const { resource, waitMs } = step;
-    const want = recorder.begin('want', { resource: qualify('sim', resource) });
+    const careful = this.plan.quarantine || undefined;
+    const want = recorder.begin('want', { resource: qualify('sim', resource), careful });
     const { giveUpMs, maxHoldMs } = step;
     const options: AcquireOptions = {
       fences: [this.fence],
@@ -160,7 +162,7 @@ export class Actor {
     const { kind, resource } = step;
     const work = async (lease: Lease): Promise<void> => {
       const { grant, leaseId, fencingToken, tick } = lease;
-      want.end('ok', { leaseId, fencingToken });
+      want.end('ok', { leaseId, fencingToken, maxHoldMs: options.maxHold === undefined ? undefined : step.maxHoldMs });
       if (tick !== null) recorder.line('run', 'ok', { ...grant, job: JOB, tickAt: tick.at.getTime(), retries: 0 });
       await this.#work(lease, kind === 'hand-over' ? { ...step, writes: 1 } : step);
       if (kind !== 'hand-over') return;
@@ -174,7 +176,14 @@ export class Actor {
           ? await this.manager.tryAcquire(resource, options)
           : { acquired: true as const, lease: await this.manager.acquire(resource, options) };
       if (result.acquired) await work(result.lease).finally(() => result.lease.release());
-    } else await this.manager.run(resource, options, work);
+    } else await this.manager.run(resource, options, (lease) => this.#run(lease, work));
+  }
+
+  /** The body of a run, from its beginning until it has settled. */
+  async #run(lease: Lease, work: (lease: Lease) => Promise<void>): Promise<void> {
+    const body = this.process.recorder.begin('body', { ...lease.grant });
+    const settled = work(lease).finally(() => body.end('ok'));
+    await (this.#scene.bug.body?.(settled, lease) ?? settled);
   }
 
   /** What a schedule would name now, for everybody: a tick comes each ttl. */

@@ -1,4 +1,4 @@
-import type { AcquireOptions } from '../../src/options.ts';
+import type { AcquireOptions, LeaseManagerOptions } from '../../src/options.ts';
 import type { diagnose } from '../../src/diagnosis/diagnose.ts';
 import type { Fence, Grant } from '../../src/fence/fence.ts';
 import type { MemoryTx } from '../../src/fence/memory.ts';
@@ -24,10 +24,14 @@ export interface Bug {
   readonly reach?: (fence: Fence<MemoryTx>) => Fence<MemoryTx>;
   /** How long it waits for an answer of the resource. Milliseconds. */
   readonly fenceTimeoutMs?: number;
+  /** In how the manager is set up. */
+  readonly manager?: Partial<LeaseManagerOptions>;
   /** In how leases are asked for. */
   readonly acquire?: AcquireOptions;
   /** In what a body writes with. */
   readonly holder?: (lease: Lease, manager: LeaseManager) => Promise<Grant> | undefined;
+  /** In how the engine waits for a body. */
+  readonly body?: (settled: Promise<void>, lease: Lease) => Promise<void>;
   /** In the engine, for as long as a run takes. Returns what repairs it. */
   readonly engine?: () => () => void;
   /** In how somebody looks at a lease. */
@@ -57,6 +61,14 @@ export const MUTATIONS = {
   'token deleted': 'a release that deletes the token',
   'by name': 'an extend by the name alone',
   resurrection: 'an extend that makes a lost lease again',
+  'revoked goes on': 'a revoked lease that is extended',
+  'body left': 'a run that does not wait for its body',
+  'no tombstones': 'no tombstones',
+  'no settler': 'acquisitions without an answer that nobody takes back',
+  'equal seal': 'a seal that lets the equal token through',
+  'no drift': 'drift that is ignored',
+  'no margin': 'a margin of 0',
+  'expired again': 'an expired leaseId that is granted again',
   'offline queue': 'a client with an offline queue',
   'no seal': 'a release by force without a seal',
   're-read': 'a token that is read again from the store',

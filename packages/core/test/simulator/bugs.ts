@@ -7,7 +7,9 @@ import { PlainFence } from '../testing/plain-fence.ts';
 import type { SeededBug } from './bug.ts';
 import { lingerBugs } from './linger-bugs.ts';
 import { counted, moreBugs } from './more-bugs.ts';
+import { ownerBugs } from './owner-bugs.ts';
 import { changing, fenceOf, replacing } from './replacing.ts';
+import { storeBugs } from './store-bugs.ts';
 
 class TokenOnly extends PlainFence {
   override admits(highest: Mark | null, grant: Grant): boolean {
@@ -148,6 +150,7 @@ export const seededBugs: readonly SeededBug[] = [
   },
   {
     does: 'a store without tombstones',
+    mutation: 'no tombstones',
     foundBy: 'S11',
     store: (memory) => ({ cancel: (request, call) => memory.cancel({ ...request, tombstoneMs: 0 }, call) }),
   },
@@ -224,5 +227,7 @@ export const seededBugs: readonly SeededBug[] = [
       changing(store, ['extend', 'release'], (send, request, call) => send(request, { ...call, timeoutMs: 1_000_000 })),
   },
   ...moreBugs,
+  ...ownerBugs,
+  ...storeBugs,
   ...lingerBugs,
 ];

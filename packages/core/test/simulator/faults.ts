@@ -3,6 +3,7 @@ import { forceRelease } from '../../src/diagnosis/force-release.ts';
 import type { OwnerProbe } from '../../src/diagnosis/probe.ts';
 import { LeaseholdError } from '../../src/errors.ts';
 import { qualify } from '../../src/names.ts';
+import type { HistoryLine } from '../../src/testing/history/history.ts';
 import { Recorder } from '../../src/testing/history/recorder.ts';
 import type { Actor, Scene } from './actors.ts';
 import type { Link } from './network.ts';
@@ -25,6 +26,8 @@ export interface Crew {
 export class Faults {
   readonly #crew: Crew;
   readonly #recorder: Recorder;
+  /** What ends those that go on. */
+  readonly #going = new Set<() => void>();
 
   constructor(crew: Crew) {
     this.#crew = crew;
@@ -81,17 +84,19 @@ export class Faults {
       }
       case 'data-loss':
         store.memory.flush(choice % 2 === 0 ? undefined : resource);
-        return this.#instant('data-loss');
+        return this.#lose(choice % 2 === 0 ? undefined : resource);
       case 'restart': {
         const persistent = choice % 2 === 0;
         store.memory.restart({ persistent });
         for (const actor of this.#crew.actors()) actor.store.reset((forMs * 1000) / 8, forMs);
         this.#lasting('restart', undefined, forMs / 8, () => 1);
-        if (!persistent) this.#instant('data-loss');
+        if (!persistent) this.#lose();
         return;
       }
       case 'revoke':
-        return this.#operate(this.#crew.operator, (operator) => this.#revoke(operator, resource));
+        return this.#operate(this.#crew.operator, (operator) =>
+          choice % 8 === 7 ? this.#seal(operator, resource) : this.#revoke(operator, resource),
+        );
       case 'diagnose':
         return this.#operate(this.#crew.watcher, (watcher) => this.#diagnose(watcher, resource));
       case 'force':
@@ -200,14 +205,33 @@ export class Faults {
     this.#recorder.begin('nemesis', { nemesis, target }).end('ok', { nemesis, target, effect: 1 });
   }
 
+  /** Of all resources, or of one. */
+  #lose(resource?: string): void {
+    this.#struck('data-loss');
+    const about = resource === undefined ? { outcome: 'all' } : { resource: qualify('sim', resource) };
+    this.#recorder.begin('nemesis', { nemesis: 'data-loss', ...about }).end('ok', { nemesis: 'data-loss', effect: 1 });
+  }
+
   #lasting(nemesis: string, target: string | undefined, forMs: number, end: () => number): void {
     const { world } = this.#crew.scene;
     const recording = this.#recorder.begin('nemesis', { nemesis, target });
-    world.at(world.nowUs + forMs * 1000, undefined, () => {
+    const begin = world.lines.at(-1);
+    const over = (): void => {
+      if (!this.#going.delete(over)) return;
       const effect = end();
-      if (effect > 0) this.#struck(nemesis);
-      recording.end('ok', { nemesis, target, effect });
-    });
+      if (effect > 0) {
+        this.#struck(nemesis);
+        recording.end('ok', { nemesis, target, effect });
+        // What met nobody was no fault.
+      } else world.lines.splice(world.lines.indexOf(begin as HistoryLine), 1);
+    };
+    this.#going.add(over);
+    world.at(world.nowUs + forMs * 1000, undefined, over);
+  }
+
+  /** The run is over, and what still goes on is, too. */
+  end(): void {
+    for (const over of this.#going) over();
   }
 
   /** Of a process that is ahead of the world's time: when it was stopped lies before it by nothing, but after now. */
@@ -229,6 +253,12 @@ export class Faults {
   async #revoke({ manager }: Actor, resource: string): Promise<void> {
     await manager.revoke(resource, { reason: 'simulated' });
     this.#struck('revoke');
+  }
+
+  /** Shuts out the owner at the fence, and whoever was before it: by its own token. */
+  async #seal({ manager, fence }: Actor, resource: string): Promise<void> {
+    const lease = await manager.inspect(resource);
+    if (lease?.state === 'held') await fence.seal(qualify('sim', resource), lease.fencingToken);
   }
 
   async #diagnose(watcher: Actor, resource: string): Promise<void> {

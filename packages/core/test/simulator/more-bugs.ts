@@ -1,24 +1,9 @@
 import { diagnose } from '../../src/diagnosis/diagnose.ts';
 import { StoreUnavailableError } from '../../src/errors.ts';
-import type { Fence } from '../../src/fence/fence.ts';
-import type { MemoryTx } from '../../src/fence/memory.ts';
 import type { AcquireRequest, LeaseStore, StoreCall } from '../../src/store/store.ts';
 import type { StoreMutant } from '../testing/store-mutant.ts';
 import type { SeededBug } from './bug.ts';
-import { changing } from './replacing.ts';
-
-/** A fence of which some operations are done in another way. */
-function reaching(fence: Fence<MemoryTx>, change: Partial<Fence<MemoryTx>>): Fence<MemoryTx> {
-  return {
-    name: fence.name,
-    enforcing: fence.enforcing,
-    activate: (grant) => fence.activate(grant),
-    write: (grant, body) => fence.write(grant, body),
-    seal: (resource, fencingToken) => fence.seal(resource, fencingToken),
-    highest: (resource) => fence.highest(resource),
-    ...change,
-  };
-}
+import { changing, reaching } from './replacing.ts';
 
 /** What cannot be sent is said to have failed, and sent all the same once there is a connection. */
 function queueing(store: LeaseStore): LeaseStore {

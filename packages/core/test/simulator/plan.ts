@@ -14,6 +14,8 @@ export interface Plan {
   readonly resources: readonly string[];
   /** From here on nothing is done to anybody. */
   readonly calmMs: number;
+  /** How far clocks are apart at most, if it is not what the managers allow for. Parts per million. */
+  readonly mostPpm?: number | undefined;
   /** At most so many leases are extended with one call, if not as many as in production. */
   readonly batch?: number | undefined;
   /** For how long the leases of all managers linger, if they do. */
@@ -54,7 +56,7 @@ const RECIPES: readonly { readonly way: typeof busy; readonly kinds: readonly Fa
 ];
 
 /** Clocks differ by less than the managers' drift rate, 1 %, together. */
-const MOST_PPM = 4000;
+export const MOST_PPM = 4000;
 
 export function planOf(seed: number): Plan {
   return lingering(twisted(plainPlanOf(seed)));

@@ -155,7 +155,8 @@ export class RemoteStore {
   #granted({ resource, leaseId }: Asked, reply: AcquireReply | AdoptReply): void {
     if (reply.kind !== 'granted' || reply.again) return;
     const { fencingToken } = reply;
-    this.#world.grant({ resource: `${this.#inner.namespace}/${resource}`, leaseId, fencingToken });
+    const spareTokens = 'spareTokens' in reply ? reply.spareTokens : undefined;
+    this.#world.grant({ resource: `${this.#inner.namespace}/${resource}`, leaseId, fencingToken, spareTokens });
   }
 
   /** A release that has no answer yet. */

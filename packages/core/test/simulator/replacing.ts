@@ -1,3 +1,5 @@
+import type { Fence } from '../../src/fence/fence.ts';
+import type { MemoryTx } from '../../src/fence/memory.ts';
 import type { LeaseStore, StoreCall } from '../../src/store/store.ts';
 import type { PlainFence } from '../testing/plain-fence.ts';
 import type { ServerClock } from './server.ts';
@@ -33,4 +35,17 @@ export function changing(
       return (request: unknown, call: StoreCall) => change(value as Send, request, call);
     },
   });
+}
+
+/** A fence of which some operations are done in another way. */
+export function reaching(fence: Fence<MemoryTx>, change: Partial<Fence<MemoryTx>>): Fence<MemoryTx> {
+  return {
+    name: fence.name,
+    enforcing: fence.enforcing,
+    activate: (grant) => fence.activate(grant),
+    write: (grant, body) => fence.write(grant, body),
+    seal: (resource, fencingToken) => fence.seal(resource, fencingToken),
+    highest: (resource) => fence.highest(resource),
+    ...change,
+  };
 }

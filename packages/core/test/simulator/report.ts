@@ -1,6 +1,7 @@
 import { describeHappening, type Happening } from '../../src/testing/history/finding.ts';
 import type { Counts } from '../../src/testing/history/counts.ts';
 import type { History } from '../../src/testing/history/history.ts';
+import { startMs as beginMs } from './actors.ts';
 import type { FaultPlan } from './fault-plan.ts';
 import type { Plan } from './plan.ts';
 import type { Run } from './run.ts';
@@ -53,31 +54,35 @@ export function commandOf(seed: number, removed: readonly string[]): string {
   return `npm run simulate -- --seed ${seed}${leaving}`;
 }
 
+/** On the clock of the history, which a plan begins after `beginMs`. */
+const at = (planMs: number): string => ms(beginMs + planMs);
+const ms = (value: number): string => `${value.toLocaleString('en')} ms`;
+
 export function describePlan({ ttlMs, calmMs, processes, faults }: Plan): readonly string[] {
   return [
-    `ttl ${ttlMs} ms, calm after ${calmMs} ms`,
+    `ttl ${ms(ttlMs)}, calm from ${at(calmMs)}`,
     ...processes.flatMap(describeProcess),
     ...faults.map((fault) => describeFault(fault)),
   ];
 }
 
 function describeProcess({ id, startMs, driftPpm, wallMs, quarantine, sides, steps }: ProcessPlan): readonly string[] {
-  const wall = wallMs === 0 ? '' : `, wall clock ${wallMs} ms off`;
+  const wall = wallMs === 0 ? '' : `, wall clock ${ms(wallMs)} off`;
   const careful = `${quarantine ? ', quarantine' : ''}${sides > 0 ? `, ${sides} leases beside` : ''}`;
   return [
-    `process ${id} from ${startMs} ms, clocks ${driftPpm} ppm off${wall}${careful}`,
+    `process ${id} from ${at(startMs)}, clocks ${driftPpm} ppm off${wall}${careful}`,
     ...steps.map((step) => {
       const { afterMs, kind, resource, waitMs, writes, thinkMs, holdMs, commitMs, isStubborn, isDelegated } = step;
       const { giveUpMs, maxHoldMs } = step;
       const limits = `${giveUpMs > 0 ? `, gives up after ${giveUpMs}` : ''}${maxHoldMs > 0 ? `, maxHold ${maxHoldMs}` : ''}`;
       const manner = [isStubborn ? ', stubborn' : '', isDelegated ? ', by the bare grant' : ''].join('');
-      return `  ${step.id} after ${afterMs} ms: ${kind} ${resource}, wait ${waitMs}, writes ${writes} (think ${thinkMs}, hold ${holdMs}, commit ${commitMs})${manner}${limits}`;
+      return `  ${step.id} after ${ms(afterMs)}: ${kind} ${resource}, wait ${waitMs}, writes ${writes} (think ${thinkMs}, hold ${holdMs}, commit ${commitMs})${manner}${limits}`;
     }),
   ];
 }
 
 function describeFault({ id, kind, atMs, forMs, target, resource, choice, place }: FaultPlan): string {
-  return `fault ${id} at ${atMs} ms: ${kind} for ${Math.round(forMs)} ms (${target}, ${resource}, choice ${choice}${place === undefined ? '' : `, ${place}`})`;
+  return `fault ${id} at ${at(atMs)}: ${kind} for ${ms(Math.round(forMs))} (${target}, ${resource}, choice ${choice}${place === undefined ? '' : `, ${place}`})`;
 }
 
 /** What so many seeds exercised, each figure for a thousand of them. */

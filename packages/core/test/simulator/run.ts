@@ -6,7 +6,7 @@ import { NO_BUG, type Bug } from './bug.ts';
 import { Faults } from './faults.ts';
 import { pointsOfLingering } from './lingering.ts';
 import type { FaultKind } from './fault-plan.ts';
-import { planOf, type Plan } from './plan.ts';
+import { MOST_PPM, planOf, type Plan } from './plan.ts';
 import type { Point } from './points.ts';
 import { FenceServer } from './remote-fence.ts';
 import { replacing } from './replacing.ts';
@@ -47,6 +47,11 @@ export async function simulate(plan: Plan, bug: Bug = NO_BUG, witness?: Witness)
       if (to === undefined) return;
       const atUs = from.process.nowUs + 1000 + from.process.chance.below(50_000);
       world.at(atUs, to.process, () => void to.adopt(ticket, step));
+      // Now and then somebody else has a copy of it.
+      const other = others.find((each) => each !== to);
+      if (other !== undefined && step.thinkMs % 3 === 0) {
+        world.at(atUs + step.holdMs * 100, other.process, () => void other.adopt(ticket, step));
+      }
     },
   };
   function begin(planned: ProcessPlan, from: number): void {
@@ -91,6 +96,7 @@ export async function simulate(plan: Plan, bug: Bug = NO_BUG, witness?: Witness)
     const isOver = (): boolean =>
       world.nowMs > lastMs && plan.processes.every(({ id }) => lives.has(id)) && actors.every(({ isDone }) => isDone);
     await world.run((lastMs + 60 * plan.ttlMs) * 1000, isOver);
+    faults.end();
     for (const { isDone, process } of actors) {
       if (!isDone) world.problems.push(`${process.name} had not come to its end by ${world.nowMs} ms`);
     }
@@ -102,12 +108,14 @@ export async function simulate(plan: Plan, bug: Bug = NO_BUG, witness?: Witness)
   }
   const history: History = { lines: world.lines, fences: world.fences, grants: world.grants, endMs: world.nowMs };
   const verdict = checkHistory(history, {
-    clockDrift: 0.005,
+    clockDrift: (plan.mostPpm ?? MOST_PPM) / 1_000_000,
     sleepGrainMs: 10,
+    lateMs: 6,
     pollMs: plan.ttlMs,
     fenceTimeoutMs: 1000,
     healedMs: plan.faults.length === 0 ? undefined : 0,
-    validity: false,
+    validity: 'faults',
+    firstVersion: 0,
     lingerMs: plan.lingerMs,
   });
   for (const point of pointsOfLingering(history, plan.lingerMs)) world.reach(point);

@@ -77,10 +77,10 @@ export function frequent(process: ProcessPlan, resource: string, ttlMs: number):
 /** Somebody who comes back at once and is soon done, but for one time in five: then it writes beyond the end of its lease. */
 export function returning(process: ProcessPlan, resource: string, ttlMs: number): ProcessPlan {
   const always = { ...PLAINLY, kind: 'run', thinkMs: 1, commitMs: 0, waitMs: 2 * ttlMs } as const;
-  const steps = Array.from({ length: 25 }, (_, index): Step => {
+  const steps = Array.from({ length: 15 }, (_, index): Step => {
     const afterMs = ttlMs / (index % 5 === 4 ? 4 : 40);
     const isLong = index % 5 === 2;
-    const times = isLong ? { writes: 28, holdMs: ttlMs / 20 } : { writes: 1, holdMs: ttlMs / 50 };
+    const times = isLong ? { writes: 13, holdMs: ttlMs / 10 } : { writes: 1, holdMs: ttlMs / 50 };
     return { ...always, ...times, isStubborn: isLong, id: `${process.id}.${index}`, resource, afterMs };
   });
   return { ...process, startMs: 0, steps };

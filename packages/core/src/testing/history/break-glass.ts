@@ -1,3 +1,5 @@
+import { isShut } from './book.ts';
+import { excuseFor } from './excuse.ts';
 import type { Breach, Invariant } from './finding.ts';
 import type { Act } from './history.ts';
 import { inTime, type Call, type View } from './view.ts';
@@ -31,10 +33,19 @@ function unsealed(view: View, { invoke, end }: Call): readonly Breach[] {
     const why = `${resource}#${fencingToken} was released by force while the fence was sealed at ${sealed === 0 ? 'nothing' : sealed}`;
     breaches.push({ why, events: [...seals.map((seal) => seal.invoke), invoke, end] });
   }
+  const book = [...view.rows.values()].flat().some((row) => row.resource === resource);
+  if (sealed >= fencingToken && book && !isShut(view, invoke.resource, fencingToken, invoke.atMs)) {
+    const why = `${resource}#${fencingToken} was released by force, and the book of the fence shows no seal`;
+    breaches.push({ why, events: [...seals.map((seal) => seal.invoke), invoke, end] });
+  }
   const next = view.leases
     .filter((other) => other.resource === resource && other.granted.invoke.atMs > end.atMs)
     .sort((a, b) => a.granted.invoke.atMs - b.granted.invoke.atMs)[0];
-  if (next !== undefined && next.fencingToken <= sealed && view.struck('data-loss').length === 0) {
+  if (
+    next !== undefined &&
+    next.fencingToken <= sealed &&
+    excuseFor(view, ['data-loss'], { fromMs: invoke.atMs, untilMs: next.granted.end.atMs, resource }) === undefined
+  ) {
     const why = `the fence was sealed at ${sealed}, and the next lease has the token ${next.fencingToken}`;
     breaches.push({ why, events: [...seals.map((seal) => seal.invoke), end, next.granted.end] });
   }

@@ -11,6 +11,8 @@ export type Happening = HistoryLine | FenceRow | GrantRow;
 export interface Breach {
   readonly why: string;
   readonly events: readonly Happening[];
+  /** The fault under which nothing better can be asked for, if one was there: then it is none. */
+  readonly excuse?: string | undefined;
 }
 
 export interface Invariant {

@@ -110,6 +110,16 @@ function chainBreaches(view: View): readonly Breach[] {
           events: [last, row],
         });
       }
+      if (row.after !== undefined && before !== undefined && row.after <= before) {
+        breaches.push({
+          why: `${writeId} left the data at ${row.after}, and had found it at ${before}`,
+          events: [row],
+        });
+      }
+      const { firstVersion } = view.settings;
+      if (last === undefined && firstVersion !== undefined && before !== undefined && before !== firstVersion) {
+        breaches.push({ why: `the data began at ${firstVersion}, and the first write found ${before}`, events: [row] });
+      }
       const invoke = writeId === undefined ? undefined : invokes.get(writeId);
       if (invoke?.version !== undefined && invoke.version !== before) {
         const why = `${writeId} was decided by version ${invoke.version} and overwrote version ${before}`;
@@ -151,26 +161,41 @@ export const noFalseFence: Invariant = {
   rule: 'a fence refuses only what is stale: below the highest, or equal and of another leaseId',
   breaches: (view) =>
     perResource(view, (rows) => {
-      const breaches: Breach[] = [];
-      let highest: FenceRow | undefined;
-      for (const row of rows) {
+      const admitted = new Set<string>();
+      return rows.flatMap((row) => {
         if (row.accepted) {
-          if (highest === undefined || row.fencingToken >= highest.fencingToken) highest = row;
-          continue;
+          admitted.add(markOf(row));
+          return [];
         }
-        const { fencingToken, leaseId, highest: said } = row;
-        if (said === undefined) continue;
-        const isStale =
-          said.fencingToken > fencingToken || (said.fencingToken === fencingToken && said.leaseId !== leaseId);
-        const events = highest === undefined ? [row] : [highest, row];
-        if (!isStale) breaches.push({ why: `${fencingToken} was refused at ${said.fencingToken}`, events });
-        else if (said.fencingToken > (highest?.fencingToken ?? 0)) {
-          breaches.push({ why: `the refusal names ${said.fencingToken}, which was never admitted`, events });
-        }
-      }
-      return breaches;
+        return falseRefusal(rows, row, admitted);
+      });
     }),
 };
+
+function markOf({ fencingToken, leaseId }: NonNullable<FenceRow['highest']>): string {
+  return `${fencingToken} ${leaseId}`;
+}
+
+/** What is above a grant: a larger token, or an equal one of somebody else. */
+function isAbove(mark: NonNullable<FenceRow['highest']>, { fencingToken, leaseId }: FenceRow): boolean {
+  return mark.fencingToken > fencingToken || (mark.fencingToken === fencingToken && mark.leaseId !== leaseId);
+}
+
+/** `admitted`: by then. */
+function falseRefusal(rows: readonly FenceRow[], row: FenceRow, admitted: ReadonlySet<string>): readonly Breach[] {
+  const { fencingToken, leaseId, highest: said } = row;
+  if (said === undefined) {
+    // Where it does not say by what, and so not when: there must be something.
+    if (rows.some((each) => each.accepted && isAbove(each, row))) return [];
+    return [
+      { why: `${leaseId} with ${fencingToken} was refused, and nothing above it was ever admitted`, events: [row] },
+    ];
+  }
+  if (!isAbove(said, row)) return [{ why: `${fencingToken} was refused at ${said.fencingToken}`, events: [row] }];
+  if (admitted.has(markOf(said))) return [];
+  const whose = `${said.fencingToken} of ${said.leaseId ?? 'a seal'}`;
+  return [{ why: `the refusal names ${whose}, which was never admitted`, events: [row] }];
+}
 
 export const guardInvariants: readonly Invariant[] = [
   fenceNeverGoesDown,

@@ -35,6 +35,8 @@ export type Act =
   | 'want'
   // The body of a tick begins; always `ok`.
   | 'run'
+  // The body of a run is at work: from its beginning until it has settled.
+  | 'body'
   | 'diagnose'
   // A fault: `invoke` when it begins, `ok` when it is over.
   | 'nemesis'
@@ -47,7 +49,7 @@ export type Phase = 'invoke' | 'ok' | 'fail' | 'info';
 /**
  * The faults that the rules know; others may have any name. `pause`: the target did nothing in the meantime.
  * `frozen-clocks`: nor did any of its clocks go on, as in a virtual machine that is paused. `data-loss`: of
- * the store, all or a part. `store-clock`: it was stepped; `store-clock-back` says that it was, or may have been, behind an
+ * the store, all (`outcome: 'all'`) or a part; `restart`: its server began anew. `store-clock`: it was stepped; `store-clock-back` says that it was, or may have been, behind an
  * instant that it had shown. `duplication`: requests to the store came more than once, and at any time. `unsafe-force`: a release by force without a seal, or of an owner that lives.
  */
 export type KnownNemesis =
@@ -55,6 +57,7 @@ export type KnownNemesis =
   | 'frozen-clocks'
   | 'kill'
   | 'data-loss'
+  | 'restart'
   | 'store-clock'
   | 'store-clock-back'
   | 'duplication'
@@ -86,14 +89,28 @@ export interface HistoryLine {
   readonly checkedMs?: number | undefined;
   /** Of `invoke`: the call was to have settled after so long. Milliseconds. */
   readonly timeoutMs?: number | undefined;
-  /** The store's or the manager's word: a verdict, the kind of an answer, a reason, the code of an error. */
+  /**
+   * The store's or the manager's word: a verdict, the kind of an answer, a reason, the code of an error. Of the `invoke` of a
+   * `release` or `cancel`: what the work came to, as the store is told.
+   */
   readonly outcome?: string | undefined;
   /** Of `run`: the job, its tick (epoch ms), and how often one that did not end well may be run again. */
   readonly job?: string | undefined;
   readonly tickAt?: number | undefined;
   readonly retries?: number | undefined;
-  /** Of `adopt`: the leaseId that was handed over. */
+  /** Of `adopt`: the leaseId that was handed over. Of `acquire`: the one of its own in whose place it is asked for. */
   readonly from?: string | undefined;
+  /** Of `acquire`: what is to become of it if it cannot be had at once, and, of `wait`, how often it is asked for again. */
+  readonly mode?: 'try' | 'wait' | 'park' | undefined;
+  readonly waitRefreshMs?: number | undefined;
+  /** Of `acquire`: for so long nothing is to be granted if nothing is known of the resource. */
+  readonly quarantineMs?: number | undefined;
+  /** Of the end of a `want`: the lease that it came to is to be held no longer. */
+  readonly maxHoldMs?: number | undefined;
+  /** Of `want`: the manager's option `quarantine` is set. */
+  readonly careful?: boolean | undefined;
+  /** Of a call to a fence: its name. */
+  readonly fence?: string | undefined;
   readonly writeId?: string | undefined;
   /** Of `read` the version found, of `write` the one that it goes by. */
   readonly version?: number | undefined;
@@ -101,7 +118,7 @@ export interface HistoryLine {
   readonly delegated?: boolean | undefined;
   /** Of `nemesis`. */
   readonly nemesis?: KnownNemesis | (string & {}) | undefined;
-  /** Of `nemesis`: the process that it strikes. */
+  /** Of `nemesis`: the process that it strikes. With a `resource` it struck that one alone. */
   readonly target?: string | undefined;
   /** Of the end of a `nemesis`: how often it had its effect (packets dropped, milliseconds stopped, …). */
   readonly effect?: number | undefined;
@@ -133,6 +150,8 @@ export interface GrantRow {
   readonly resource: string;
   readonly leaseId: string;
   readonly fencingToken: number;
+  /** So many above it are its own as well. */
+  readonly spareTokens?: number | undefined;
 }
 
 export interface History {

@@ -1,6 +1,7 @@
+import { stoppedMs } from './excuse.ts';
 import type { Breach, Invariant } from './finding.ts';
 import type { HistoryLine } from './history.ts';
-import { pausedMs, takeoverMs } from './liveness.ts';
+import { takeoverMs } from './liveness.ts';
 import { inTime, type Tenancy, type View } from './view.ts';
 
 /** What becomes of a lease that its process keeps for its next run. */
@@ -39,7 +40,7 @@ function goneOn(view: View, holders: readonly Tenancy[]): readonly Breach[] {
       return [{ why: `${leaseId} was wanted, and went to the next in ${process}`, events: [heard, begins] }];
     }
     if (kept === undefined) return [];
-    const forMs = begins.atMs - kept.atMs - pausedMs(view, process, kept.atMs, begins.atMs);
+    const forMs = begins.atMs - kept.atMs - stoppedMs(view, process, kept.atMs, begins.atMs);
     if (forMs <= lingerMs * (1 + clockDrift) + epsilonMs) return [];
     const why = `${leaseId} went to the next in ${process} ${forMs.toFixed(3)} ms after it was first released, ${lingerMs} ms at most`;
     return [{ why, events: [kept, begins] }];

@@ -1,6 +1,7 @@
+import { excuseFor, stoppedMs } from './excuse.ts';
 import type { Breach, Invariant } from './finding.ts';
 import type { FenceRow, HistoryLine, KnownNemesis } from './history.ts';
-import { groupBy, type Call, type Nemesis, type View } from './view.ts';
+import { groupBy, type Call, type Nemesis, type Tenancy, type View } from './view.ts';
 
 /** What must get done, and in what time. */
 
@@ -9,14 +10,6 @@ export function takeoverMs(view: View): number {
   const ttlMs = view.callsTo('acquire').reduce((longest, { invoke }) => Math.max(longest, invoke.ttlMs ?? 0), 0);
   const { marginMs, pollMs = ttlMs } = view.settings;
   return ttlMs + marginMs(ttlMs) + pollMs;
-}
-
-/** Of a process, how long it could do nothing between two instants. */
-export function pausedMs(view: View, process: string, fromMs: number, untilMs: number): number {
-  return view
-    .struck('pause', 'frozen-clocks')
-    .filter(({ begin }) => begin.target === process)
-    .reduce((sum, pause) => sum + Math.max(0, Math.min(untilMs, pause.untilMs) - Math.max(fromMs, pause.fromMs)), 0);
 }
 
 export const workGoesOn: Invariant = {
@@ -33,7 +26,8 @@ export const workGoesOn: Invariant = {
       if (want === undefined) return [];
       const untilMs = want.fromMs + boundMs;
       const inTime = ({ atMs }: { readonly atMs: number }): boolean => atMs >= healedMs && atMs <= untilMs;
-      const rows = [...view.rows.values()].flat().filter((row) => row.resource === resource);
+      // An operator's seal is no work.
+      const rows = [...view.rows.values()].flat().filter((row) => row.resource === resource && row.act !== 'seal');
       const isServed = rows.some((row) => row.accepted && inTime(row));
       // Without a fence to ask, a lease is all that can be seen.
       const isGranted = view.tenancies.some((each) => each.resource === resource && inTime(each.begins));
@@ -119,7 +113,11 @@ export const takeoverInTime: Invariant = {
                   isServedOrWaits(view, want, untilMs),
               );
             const next = view.tenancies.some(
-              (other) => other.resource === resource && other.begins.atMs > died.atMs && other.begins.atMs <= untilMs,
+              (other) =>
+                other.resource === resource &&
+                other.begins.atMs > died.atMs &&
+                other.begins.atMs <= untilMs &&
+                hasWaited(view, other, died.atMs),
             );
             if (waiting === undefined || next) return [];
             const why = `${waiting.invoke.process} waited, and had no lease by ${untilMs.toFixed(3)} ms`;
@@ -128,6 +126,20 @@ export const takeoverInTime: Invariant = {
       });
   },
 };
+
+/** It was wanted before, and not by somebody who came later. Whoever adopts was given it. */
+function hasWaited(view: View, { process, resource, begins, granted }: Tenancy, sinceMs: number): boolean {
+  if (granted.invoke.act === 'adopt') return true;
+  return view
+    .callsTo('want')
+    .some(
+      ({ invoke, end }) =>
+        invoke.process === process &&
+        invoke.resource === resource &&
+        invoke.atMs <= sinceMs &&
+        (end?.atMs ?? Infinity) >= begins.atMs,
+    );
+}
 
 export const fenceSettles: Invariant = {
   id: 'L4',
@@ -150,7 +162,7 @@ export const callsSettle: Invariant = {
 /** Not what a process could not do while it was stopped, or had ended. */
 function lateCalls(view: View, { invoke, end }: Call, boundMs: number): readonly Breach[] {
   const endsMs = end?.atMs ?? Math.min(view.endMs, view.died(invoke.process)?.atMs ?? Infinity);
-  const tookMs = endsMs - invoke.atMs - pausedMs(view, invoke.process, invoke.atMs, endsMs);
+  const tookMs = endsMs - invoke.atMs - stoppedMs(view, invoke.process, invoke.atMs, endsMs);
   if (tookMs <= boundMs) return [];
   const how = end === undefined ? 'had not settled after' : 'took';
   const why = `${invoke.act} ${how} ${tookMs.toFixed(3)} ms, ${boundMs} ms at most`;
@@ -191,7 +203,6 @@ function hasUnsaidExtension(own: readonly HistoryLine[], { fromMs }: Nemesis): b
 export const sleeperHearsOfLoss: Invariant = {
   id: 'L6',
   rule: 'who was stopped for longer than its lease hears of the loss before it acts',
-  waived: (view) => (view.struck('frozen-clocks').length === 0 ? null : 'the clocks of an owner stood still'),
   breaches: (view) =>
     view.struck('pause').flatMap((pause) =>
       view.tenancies
@@ -212,7 +223,10 @@ export const sleeperHearsOfLoss: Invariant = {
           if (first === undefined || first.act === 'lost') return [];
           const why = `${tenancy.leaseId} could be trusted until ${deadlineMs.toFixed(3)} ms; its owner woke up later and began with ${first.act}`;
           const last = before.at(-1);
-          return [{ why, events: [...(last === undefined ? [] : [last.end]), pause.begin, first] }];
+          const { process, granted } = tenancy;
+          const span = { fromMs: granted.invoke.atMs, untilMs: first.atMs, processes: [process] };
+          const excuse = excuseFor(view, ['frozen-clocks'], span);
+          return [{ why, events: [...(last === undefined ? [] : [last.end]), pause.begin, first], excuse }];
         }),
     ),
 };

@@ -1,4 +1,4 @@
-import { marginOf, trustedMs } from '../../lease/term.ts';
+import { marginFor, trustFor } from './trust.ts';
 
 /** How the run was set up, as far as the rules need it. All times in milliseconds. */
 export interface CheckOptions {
@@ -22,6 +22,8 @@ export interface CheckOptions {
   readonly pollMs?: number | undefined;
   /** A call may settle so much after its timeout: timers are late. Default 250. */
   readonly slackMs?: number | undefined;
+  /** An owner may hear of its loss so much after its deadline: timers are late. Default: `slackMs`. */
+  readonly lateMs?: number | undefined;
   /** No operation of a fence takes longer, whatever happens to others. Default 6000. */
   readonly fenceTimeoutMs?: number | undefined;
   /**
@@ -31,8 +33,13 @@ export interface CheckOptions {
   readonly healedMs?: number | undefined;
   /** Of the managers: for how long a lease lingers. Default: not known, and then not judged. */
   readonly lingerMs?: number | undefined;
-  /** Judges a single run as one that must show every fault's effect. Default true. */
-  readonly validity?: boolean | undefined;
+  /** The version of the data, of each resource, when the run began. Default: not known. */
+  readonly firstVersion?: number | undefined;
+  /**
+   * Judges a single run as one that must show every fault's effect, and all that runs are for; `faults`: the effects alone.
+   * Default true.
+   */
+  readonly validity?: boolean | 'faults' | undefined;
 }
 
 export interface Settings {
@@ -40,10 +47,12 @@ export interface Settings {
   readonly sleepGrainMs: number;
   readonly epsilonMs: number;
   readonly slackMs: number;
+  readonly lateMs: number;
   readonly fenceTimeoutMs: number;
-  readonly validity: boolean;
+  readonly validity: boolean | 'faults';
   readonly pollMs: number | undefined;
   readonly healedMs: number | undefined;
+  readonly firstVersion: number | undefined;
   readonly lingerMs: number | undefined;
   readonly marginMs: (ttlMs: number) => number;
   /** How long `remainingMs` of a lease may be trusted, on the history's clock. */
@@ -52,19 +61,20 @@ export interface Settings {
 
 export function settingsOf(options: CheckOptions): Settings {
   const { driftRate = 0.01, safetyMarginMs, clockDrift = 0 } = options;
-  const marginMs = (ttlMs: number): number => marginOf(ttlMs, safetyMarginMs);
+  const marginMs = (ttlMs: number): number => marginFor(ttlMs, safetyMarginMs);
   return {
     clockDrift,
     sleepGrainMs: options.sleepGrainMs ?? 0,
     epsilonMs: options.epsilonMs ?? 20,
     pollMs: options.pollMs,
     slackMs: options.slackMs ?? 250,
+    lateMs: options.lateMs ?? options.slackMs ?? 250,
     fenceTimeoutMs: options.fenceTimeoutMs ?? 6000,
     healedMs: options.healedMs,
+    firstVersion: options.firstVersion,
     lingerMs: options.lingerMs,
     validity: options.validity ?? true,
     marginMs,
-    trustMs: (remainingMs, ttlMs) =>
-      trustedMs(remainingMs, { driftRate, marginMs: marginMs(ttlMs) }) * (1 + clockDrift),
+    trustMs: (remainingMs, ttlMs) => trustFor(remainingMs, driftRate, marginMs(ttlMs)) * (1 + clockDrift),
   };
 }

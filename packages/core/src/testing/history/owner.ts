@@ -1,5 +1,7 @@
+import { clockExcuse, excuseFor, type Scope } from './excuse.ts';
 import type { Breach, Invariant } from './finding.ts';
 import type { HistoryLine } from './history.ts';
+import { grantedWhileTrusted } from './tokens.ts';
 import { groupBy, type Tenancy, type View } from './view.ts';
 
 /** What an owner does with the leases that it has. */
@@ -18,8 +20,6 @@ function trustedUntilMs(view: View, { confirmations }: Tenancy, atMs: number): n
 export const writeIsGated: Invariant = {
   id: 'S6',
   rule: 'a write begins only while its lease may be trusted, counted from before the request that confirmed it',
-  waived: (view) =>
-    view.struck('frozen-clocks').length === 0 ? null : 'the clocks of an owner stood still; the fence decides',
   breaches: (view) =>
     view.callsTo('write').flatMap(({ invoke }) => {
       const { leaseId = '', fencingToken, atMs: sentMs, checkedMs: atMs = sentMs, delegated } = invoke;
@@ -29,7 +29,9 @@ export const writeIsGated: Invariant = {
       if (atMs < deadlineMs) return [];
       const last = tenancy.confirmations.findLast(({ end }) => end.atMs <= atMs);
       const why = `the lease could be trusted until ${deadlineMs.toFixed(3)} ms, and the write began ${(atMs - deadlineMs).toFixed(3)} ms later`;
-      return [{ why, events: last === undefined ? [invoke] : [last.invoke, last.end, invoke] }];
+      const span = { fromMs: tenancy.granted.invoke.atMs, untilMs: sentMs, processes: [tenancy.process] };
+      const excuse = excuseFor(view, ['frozen-clocks'], span);
+      return [{ why, events: last === undefined ? [invoke] : [last.invoke, last.end, invoke], excuse }];
     }),
 };
 
@@ -72,12 +74,16 @@ function endingsOf(view: View, tenancy: Tenancy): readonly Breach[] {
 export const oneTrustingOwner: Invariant = {
   id: 'S15',
   rule: 'no two owners trust their leases of one resource at the same time',
-  waived(view) {
-    const [struck] = view.struck('frozen-clocks', 'store-clock', 'store-clock-back', 'data-loss', 'unsafe-force');
-    return struck === undefined ? null : `${struck.begin.nemesis} lets two owners believe; the fence decides`;
-  },
-  breaches: (view) => overlaps(view),
+  breaches: (view) => [
+    ...overlaps(view),
+    ...grantedWhileTrusted(view).map(({ scope, ...breach }) => ({ ...breach, excuse: trustExcuse(view, scope) })),
+  ],
 };
+
+/** What lets the store give out what somebody trusts. The fence decides then. */
+function trustExcuse(view: View, scope: Scope): string | undefined {
+  return excuseFor(view, ['data-loss', 'unsafe-force'], scope) ?? clockExcuse(view, scope);
+}
 
 /** Pairs of owners who trusted their leases for more than an instant at the same time. */
 export function overlaps(view: View): readonly Breach[] {
@@ -95,6 +101,11 @@ export function overlaps(view: View): readonly Breach[] {
           breaches.push({
             why: `${widest.tenancy.leaseId} and ${span.tenancy.leaseId} were both trusted for ${sharedMs.toFixed(3)} ms`,
             events: [...(confirmed === undefined ? [] : [confirmed.invoke, confirmed.end]), ...endsOf(span.tenancy)],
+            excuse: trustExcuse(view, {
+              fromMs: widest.tenancy.granted.invoke.atMs,
+              untilMs: span.fromMs,
+              resource: span.tenancy.resource,
+            }),
           });
         }
       }

@@ -27,12 +27,17 @@ export class RecordingFence<Tx> implements Fence<Tx> {
   }
 
   async activate(grant: Grant | Holding): Promise<void> {
-    const recording = this.#recorder.begin('activate', grantOf(grant));
+    const recording = this.#recorder.begin('activate', { ...grantOf(grant), fence: this.name });
     await settle(recording, this.#fence.activate(grant));
   }
 
   async write<T>(grant: Grant | Holding, body: (tx: Tx) => T | Promise<T>, tag?: WriteTag): Promise<T> {
-    const about = { ...grantOf(grant), writeId: `${this.#recorder.process}-${++this.#writes}`, ...tag };
+    const about = {
+      ...grantOf(grant),
+      fence: this.name,
+      writeId: `${this.#recorder.process}-${++this.#writes}`,
+      ...tag,
+    };
     if (!('holding' in grant)) {
       const recording = this.#recorder.begin('write', { ...about, delegated: true });
       return settle(recording, this.#fence.write(grant, body));
@@ -62,7 +67,10 @@ export class RecordingFence<Tx> implements Fence<Tx> {
   }
 
   async seal(resource: string, fencingToken: number): Promise<void> {
-    await settle(this.#recorder.begin('seal', { resource, fencingToken }), this.#fence.seal(resource, fencingToken));
+    await settle(
+      this.#recorder.begin('seal', { resource, fencingToken, fence: this.name }),
+      this.#fence.seal(resource, fencingToken),
+    );
   }
 
   highest(resource: string): Promise<{ readonly fencingToken: number; readonly leaseId: string | null } | null> {

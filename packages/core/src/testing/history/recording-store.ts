@@ -57,7 +57,9 @@ class StoreRecording {
   }
 
   acquire(request: AcquireRequest, call: StoreCall): Promise<AcquireReply> {
-    const about = this.#about(request, { ttlMs: request.ttlMs });
+    const { ttlMs, mode, waitRefreshMs, quarantineMs, replaces } = request;
+    const how = { mode, waitRefreshMs, quarantineMs, from: replaces === '' ? undefined : replaces };
+    const about = this.#about(request, { ttlMs, ...how });
     return this.#call('acquire', about, call, (own) => this.#store.acquire(request, own), grantEnd);
   }
 
@@ -87,7 +89,7 @@ class StoreRecording {
   release(request: ReleaseRequest, call: StoreCall): Promise<ReleaseReply> {
     return this.#call(
       'release',
-      this.#about(request),
+      this.#about(request, { outcome: request.outcome }),
       call,
       (own) => this.#store.release(request, own),
       (reply) => (reply.kind === 'released' ? ['ok', { outcome: 'released' }] : ['fail', { outcome: reply.reason }]),
@@ -97,7 +99,7 @@ class StoreRecording {
   cancel(request: CancelRequest, call: StoreCall): Promise<CancelReply> {
     return this.#call(
       'cancel',
-      this.#about(request),
+      this.#about(request, { outcome: request.outcome }),
       call,
       (own) => this.#store.cancel(request, own),
       (reply) => ['ok', { outcome: reply.kind }],

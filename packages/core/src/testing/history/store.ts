@@ -1,5 +1,7 @@
+import { clockExcuse, excuseFor, type Scope } from './excuse.ts';
 import type { Breach, Invariant } from './finding.ts';
-import type { Act, GrantRow, HistoryLine } from './history.ts';
+import type { GrantRow, HistoryLine } from './history.ts';
+import { answeredOtherwise, grantedOver, grantsOutOfOrder, tokenExcuse } from './tokens.ts';
 import { groupBy, type Call, type Tenancy, type View } from './view.ts';
 
 /** What the store made of what it was asked. */
@@ -9,7 +11,6 @@ const ENDS_OTHERS: ReadonlySet<string> = new Set(['release', 'cancel']);
 export const releaseIsOwn: Invariant = {
   id: 'S8',
   rule: "the release of one leaseId never ends another's lease",
-  waived: (view) => waivedBy(view, 'store-clock', 'data-loss', 'unsafe-force'),
   breaches: (view) => view.tenancies.flatMap((tenancy) => foreignReleases(view, tenancy)),
 };
 
@@ -46,15 +47,20 @@ function foreignReleases(view: View, tenancy: Tenancy): readonly Breach[] {
   const releases = others.filter(({ invoke }) => ENDS_OTHERS.has(invoke.act));
   if (isExplained || releases.length === 0) return [];
   const why = `${leaseId} had until ${runsOutMs.toFixed(3)} ms and was called ${refused.end.outcome} before, after others had released`;
+  const span = { fromMs: sinceMs, untilMs: refused.end.atMs, resource };
   return [
-    { why, events: [last.invoke, last.end, ...releases.map(({ invoke }) => invoke), refused.invoke, refused.end] },
+    {
+      why,
+      events: [last.invoke, last.end, ...releases.map(({ invoke }) => invoke), refused.invoke, refused.end],
+      excuse: excuseFor(view, ['data-loss', 'unsafe-force'], span) ?? clockExcuse(view, span),
+    },
   ];
 }
 
 export const lostIsNotExtended: Invariant = {
   id: 'S9',
   rule: 'a lease is not extended once another one with a larger token was given out, nor without the word of the store on it',
-  breaches: (view) => [...revivals(view), ...baseless(view)],
+  breaches: (view) => [...revivals(view), ...grantedOver(view), ...baseless(view)],
 };
 
 function revivals(view: View): readonly Breach[] {
@@ -93,35 +99,46 @@ function baseless(view: View): readonly Breach[] {
 export const leaseIdIsGrantedOnce: Invariant = {
   id: 'S10',
   rule: 'a leaseId is granted once, with one token, however often it is asked for',
-  breaches: (view) => [...answeredTwice(view), ...grantedTwice(view)],
+  breaches: (view) => [...answeredTwice(view), ...grantedTwice(view), ...answeredOtherwise(view)],
 };
 
 function answeredTwice(view: View): readonly Breach[] {
-  if (waivedBy(view, 'data-loss') !== null) return [];
   const answers = requests(view).filter(({ end }) => end?.phase === 'ok');
   return [...groupBy(answers, ({ invoke }) => invoke.leaseId).entries()].flatMap(([leaseId, calls]) => {
     const tokens = new Set(calls.map(({ end }) => end?.fencingToken));
     if (tokens.size < 2) return [];
     const events = calls.flatMap(({ invoke, end }) => (end === undefined ? [invoke] : [invoke, end]));
-    return [{ why: `${leaseId} was answered with ${tokens.size} tokens`, events }];
+    const [first] = calls;
+    const span = {
+      fromMs: first?.invoke.atMs ?? 0,
+      untilMs: calls.at(-1)?.end?.atMs ?? view.endMs,
+      resource: first?.invoke.resource,
+    };
+    // Asked again after a loss, or when its lease was over, nobody having heard of the first one.
+    const excuse = excuseFor(view, ['data-loss'], span);
+    return [{ why: `${leaseId} was answered with ${tokens.size} tokens`, events, excuse }];
   });
 }
 
 /**
- * Never while the lease runs. After that a request that had no answer may still come, or be sent again by whoever wants it
- * still: of the first grant nobody ever knew then, or it is over.
+ * Not as long as the store has given it to nobody else since: it knows the leaseId, also when its lease is over. After that
+ * a request that had no answer may still come, or be sent again by whoever wants it still: of the first grant nobody ever
+ * knew then.
  */
 function grantedTwice(view: View): readonly Breach[] {
-  if (waivedBy(view, 'data-loss', 'duplication', 'store-clock') !== null) return [];
   const breaches: Breach[] = [];
   for (const rows of groupBy(view.grants, ({ resource }) => resource).values()) {
     const first = new Map<string, { readonly row: GrantRow; readonly at: number }>();
     for (const [at, row] of rows.entries()) {
       const { leaseId } = row;
       const before = first.get(leaseId);
-      const isOver = before !== undefined && (before.at < at - 1 || mayBeOver(view, before.row, row));
-      if (before !== undefined && !(isOver && hasUnanswered(view, leaseId))) {
-        breaches.push({ why: `${leaseId} was granted 2 times`, events: [before.row, row] });
+      const isForgotten = before !== undefined && before.at < at - 1;
+      if (before !== undefined && !(isForgotten && hasUnanswered(view, leaseId))) {
+        const span = { ...about(view, leaseId), fromMs: before.row.atMs, untilMs: row.atMs };
+        const excuse = excuseFor(view, ['data-loss'], span) ?? clockExcuse(view, span);
+        // A copy may come at any time.
+        const late = isForgotten ? excuseFor(view, ['duplication'], { ...span, fromMs: -Infinity }) : undefined;
+        breaches.push({ why: `${leaseId} was granted 2 times`, events: [before.row, row], excuse: excuse ?? late });
       }
       first.set(leaseId, { row, at });
     }
@@ -129,15 +146,11 @@ function grantedTwice(view: View): readonly Breach[] {
   return breaches;
 }
 
-/** Whether the lease of the first grant had run out, or been ended, by the second. */
-function mayBeOver(view: View, { leaseId, atMs }: GrantRow, again: GrantRow): boolean {
-  const asked = view.linesOf(leaseId);
-  const ttlMs = asked.find((line) => line.ttlMs !== undefined)?.ttlMs ?? 0;
-  if (again.atMs >= atMs + ttlMs * (1 - 2 * view.settings.clockDrift)) return true;
-  return asked.some((line) => ENDS.has(line.act) && line.phase === 'invoke' && line.atMs <= again.atMs);
+/** Whose and what a leaseId is. */
+function about(view: View, leaseId: string | undefined): Pick<Scope, 'resource' | 'processes'> {
+  const asked = requests(view).find(({ invoke }) => invoke.leaseId === leaseId)?.invoke;
+  return { resource: asked?.resource, processes: asked && [asked.process] };
 }
-
-const ENDS: ReadonlySet<Act> = new Set(['release', 'cancel', 'force']);
 
 export const ghostIsContained: Invariant = {
   id: 'S11',
@@ -164,7 +177,7 @@ function ghostActs(view: View): readonly Breach[] {
 }
 
 /** Whoever has sealed the fence above a token tries whether it is refused. */
-function isTrial(view: View, { act, process, resource, atMs, fencingToken = 0 }: HistoryLine): boolean {
+export function isTrial(view: View, { act, process, resource, atMs, fencingToken = 0 }: HistoryLine): boolean {
   if (act !== 'activate') return false;
   return view.callsTo('seal').some(({ invoke, end }) => {
     const isAbove = invoke.resource === resource && (invoke.fencingToken ?? 0) > fencingToken;
@@ -173,16 +186,19 @@ function isTrial(view: View, { act, process, resource, atMs, fencingToken = 0 }:
 }
 
 function ghostGrants(view: View): readonly Breach[] {
-  // With the data the tombstone is lost, and a clock that is set forward ends it.
-  if (waivedBy(view, 'data-loss', 'store-clock') !== null) return [];
-  const isDoubled = view.struck('duplication').length > 0;
   return view.callsTo('cancel').flatMap(({ invoke, end }) => {
     if (end?.phase !== 'ok') return [];
-    // A leaseId that had all its answers leaves no tombstone: another copy of what was answered is not expected.
-    if (isDoubled && !hasUnanswered(view, invoke.leaseId)) return [];
     const late = view.grants.find(({ leaseId, atMs }) => leaseId === invoke.leaseId && atMs > end.atMs);
     if (late === undefined) return [];
-    return [{ why: `${invoke.leaseId} was granted after it had been taken back`, events: [invoke, end, late] }];
+    const span = { ...about(view, invoke.leaseId), fromMs: invoke.atMs, untilMs: late.atMs };
+    // A leaseId that had all its answers leaves no tombstone: another copy of what was answered is not expected.
+    const copied = hasUnanswered(view, invoke.leaseId)
+      ? undefined
+      : excuseFor(view, ['duplication'], { ...span, fromMs: -Infinity });
+    // With the data the tombstone is lost, and a clock that is set forward ends it.
+    const excuse = copied ?? excuseFor(view, ['data-loss'], span) ?? clockExcuse(view, span);
+    const why = `${invoke.leaseId} was granted after it had been taken back`;
+    return [{ why, events: [invoke, end, late], excuse }];
   });
 }
 
@@ -210,15 +226,11 @@ function hasUnanswered(view: View, leaseId: string | undefined): boolean {
 export const tokensGrow: Invariant = {
   id: 'S14',
   rule: 'who acquires later has the larger token, and no token is given out twice',
-  waived(view) {
-    const lost = view.struck('data-loss').length > 0;
-    const back = view.struck('store-clock-back').length > 0;
-    return lost && back ? 'the data was lost and the clock of the store was behind' : null;
-  },
   breaches: (view) => [
-    ...[...groupBy(view.tenancies, ({ resource }) => resource).values()].flatMap(sharedTokens),
+    ...[...groupBy(view.tenancies, ({ resource }) => resource).values()].flatMap((same) => sharedTokens(view, same)),
     ...[...groupBy(view.leases, ({ resource }) => resource).values()].flatMap((leases) => outOfOrder(view, leases)),
     ...view.leases.flatMap((lease) => turnsOf(view, lease)),
+    ...grantsOutOfOrder(view),
   ],
 };
 
@@ -244,7 +256,14 @@ function showing(a: Tenancy, b: Tenancy): readonly HistoryLine[] {
   return [a.granted.invoke, a.granted.end, b.granted.invoke, b.granted.end];
 }
 
-function sharedTokens(tenancies: readonly Tenancy[]): readonly Breach[] {
+/** Of the two that are compared. */
+function tokensExcuse(view: View, a: Tenancy, b: Tenancy): string | undefined {
+  const fromMs = Math.min(a.granted.invoke.atMs, b.granted.invoke.atMs);
+  const untilMs = Math.max(a.granted.end.atMs, b.granted.end.atMs);
+  return tokenExcuse(view, { fromMs, untilMs, resource: a.resource });
+}
+
+function sharedTokens(view: View, tenancies: readonly Tenancy[]): readonly Breach[] {
   const breaches: Breach[] = [];
   for (const same of groupBy(tenancies, ({ fencingToken }) => fencingToken).values()) {
     const [one, two] = same;
@@ -252,6 +271,7 @@ function sharedTokens(tenancies: readonly Tenancy[]): readonly Breach[] {
     breaches.push({
       why: `${one.leaseId} and ${two.leaseId} have the token ${one.fencingToken}`,
       events: showing(one, two),
+      excuse: tokensExcuse(view, one, two),
     });
   }
   return breaches;
@@ -277,7 +297,7 @@ function outOfOrder(view: View, leases: readonly Tenancy[]): readonly Breach[] {
     }
     if (highest !== undefined && isBelow(view, tenancy, highest)) {
       const why = `${tenancy.leaseId} was asked for after ${highest.leaseId} had been granted, and has the smaller token`;
-      breaches.push({ why, events: showing(highest, tenancy) });
+      breaches.push({ why, events: showing(highest, tenancy), excuse: tokensExcuse(view, highest, tenancy) });
     }
   }
   return breaches;
@@ -289,33 +309,10 @@ function isBelow(view: View, { fencingToken }: Tenancy, earlier: Tenancy): boole
   return fencingToken < highest || (fencingToken === highest && fencingToken !== earlier.fencingToken);
 }
 
-export const tickRunsOnce: Invariant = {
-  id: 'S16',
-  rule: 'the body of a tick begins once, and after that only as often as it may be tried again',
-  waived: (view) => waivedBy(view, 'data-loss'),
-  breaches(view) {
-    const runs = view.lines.filter(({ act }) => act === 'run');
-    return [...groupBy(runs, ({ resource, job, tickAt }) => `${resource} ${job} ${tickAt}`).values()].flatMap(
-      (same) => {
-        const most = 1 + Math.max(...same.map(({ retries = 0 }) => retries));
-        if (same.length <= most) return [];
-        const why = `tick ${same[0]?.tickAt} of ${same[0]?.job} was run ${same.length} times, ${most} at most`;
-        return [{ why, events: same }];
-      },
-    );
-  },
-};
-
-function waivedBy(view: View, ...kinds: readonly string[]): string | null {
-  const [struck] = view.struck(...kinds);
-  return struck === undefined ? null : `${struck.begin.nemesis} struck`;
-}
-
 export const storeInvariants: readonly Invariant[] = [
   releaseIsOwn,
   lostIsNotExtended,
   leaseIdIsGrantedOnce,
   ghostIsContained,
   tokensGrow,
-  tickRunsOnce,
 ];

@@ -116,9 +116,9 @@ export class View {
     return this.#died.get(process);
   }
 
-  /** Faults of that kind. */
+  /** Faults of that kind. One that had no effect excuses nothing. */
   struck(...kinds: readonly string[]): readonly Nemesis[] {
-    return this.nemeses.filter(({ begin }) => kinds.includes(begin.nemesis ?? ''));
+    return this.nemeses.filter(({ begin, end }) => kinds.includes(begin.nemesis ?? '') && end?.effect !== 0);
   }
 
   /** After this instant nothing is wrong any more, as far as the history tells. */
@@ -151,11 +151,19 @@ export class View {
     const tenancies = new Map<string, readonly [Tenancy, ...Tenancy[]]>();
     const confirmed = this.calls.filter(isConfirmation).sort((a, b) => inTime(a.end, b.end));
     const byLease = groupBy(confirmed, ({ invoke }) => invoke.leaseId ?? '');
+    // A lease of its own that a fence has refused is over for its process when it asks for another one in its place.
+    const replacing = groupBy(
+      this.callsTo('acquire').filter(({ invoke }) => invoke.from !== undefined),
+      ({ invoke }) => invoke.from ?? '',
+    );
     for (const [leaseId, confirmations] of byLease) {
       const granted = confirmations.find(({ invoke }) => invoke.act !== 'extend');
       if (granted === undefined) continue;
       const { process, resource = '' } = granted.invoke;
-      const own = this.linesOf(leaseId).filter((line) => line.process === process);
+      const replaced = replacing.get(leaseId)?.map(({ invoke }) => invoke) ?? [];
+      const lines = this.linesOf(leaseId).filter((line) => line.process === process);
+      const own = replaced.length === 0 ? lines : [...lines, ...replaced].sort(inTime);
+      const isTerminal = (line: HistoryLine): boolean => line.from === leaseId || isEnd(line);
       const { fencingToken = 0, spareTokens = 0 } = granted.end;
       const lastToken = fencingToken + spareTokens;
       const about = {
@@ -207,7 +215,7 @@ function inTurn(lines: readonly HistoryLine[], first: number, last: number): rea
 }
 
 /** From here on the process no longer has the lease, or says so. */
-function isTerminal({ act, phase }: HistoryLine): boolean {
+function isEnd({ act, phase }: HistoryLine): boolean {
   if (act === 'lost' || act === 'handed-over') return true;
   return (act === 'release' || act === 'cancel') && phase === 'invoke';
 }

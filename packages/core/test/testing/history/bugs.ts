@@ -1,6 +1,9 @@
 import type { InvariantId } from '../../../src/testing/history/finding.ts';
 import type { CheckOptions } from '../../../src/testing/history/options.ts';
+import { grantHistories } from './grant-bugs.ts';
+import { ownerHistories } from './owner-bugs.ts';
 import { goodRun, Script, TTL_MS } from './script.ts';
+import { storeHistories } from './store-bugs.ts';
 
 /** A history with one error of the product in it, and the rule that must find it, alone. */
 export interface SeededHistory {
@@ -72,6 +75,7 @@ export const seededHistories: readonly SeededHistory[] = [
   {
     does: 'a body that writes before its grant was activated',
     foundBy: 'S3',
+    alsoBy: ['S24'],
     good: goodRun,
     bad: () => goodRun().row(900, 'write', 'L3', 300, { before: 3, after: 4, writeId: 'w9' }),
     shows: ['L3 began with a write'],
@@ -79,7 +83,7 @@ export const seededHistories: readonly SeededHistory[] = [
   {
     does: 'a fence that checks in one step and writes in another',
     foundBy: 'S3',
-    alsoBy: ['S1'],
+    alsoBy: ['S1', 'S24'],
     good: goodRun,
     bad: () =>
       goodRun()
@@ -148,7 +152,7 @@ export const seededHistories: readonly SeededHistory[] = [
     good: goodRun,
     bad: () =>
       goodRun().row(900, 'activate', 'L0', 50, { accepted: false, highest: { fencingToken: 500, leaseId: 'L9' } }),
-    shows: ['500, which was never admitted'],
+    shows: ['500 of L9, which was never admitted'],
   },
   {
     does: 'an owner that counts its window from the answer',
@@ -164,7 +168,7 @@ export const seededHistories: readonly SeededHistory[] = [
         .call(0, 'a', 'acquire', { leaseId: 'L1', ttlMs: TTL_MS }, { fencingToken: 100, endMs: 300 })
         .activate(310, 'a', 'L1', 100)
         .write(1100, 'a', 'L1', 100, 'w1')
-        .lost(1240, 'a', 'L1'),
+        .lost(1150, 'a', 'L1'),
     options: { healedMs: 5000 },
     shows: ['could be trusted until 940.000 ms', '160.000 ms later'],
   },
@@ -220,6 +224,7 @@ export const seededHistories: readonly SeededHistory[] = [
   {
     does: 'an acquire that grants again when it is sent again',
     foundBy: 'S10',
+    alsoBy: ['S14'],
     good: goodRun,
     bad: () => goodRun().granted(20, 'L1', 101),
     shows: ['L1 was granted 2 times'],
@@ -282,6 +287,8 @@ export const seededHistories: readonly SeededHistory[] = [
       const script = forced(150, 140);
       const rows = script.fences.filter(({ leaseId }) => leaseId !== 'L2');
       script.fences.splice(0, Infinity, ...rows);
+      const lines = script.lines.filter(({ act, leaseId }) => act !== 'activate' || leaseId !== 'L2');
+      script.lines.splice(0, Infinity, ...lines);
       return script;
     },
     shows: ['sealed at 150, and the next lease has the token 140'],
@@ -392,11 +399,18 @@ export const seededHistories: readonly SeededHistory[] = [
     bad: () => goodRun().call(900, 'a', 'revoke', { leaseId: 'L2' }, { endMs: null }),
     shows: ['revoke had not settled after 9100.000 ms, 750 ms at most'],
   },
+  ...ownerHistories,
+  ...storeHistories,
+  ...grantHistories,
 ];
 
+/** That did not end well. */
 function ticks(retries: number): Script {
   const about = { resource: 'r', job: 'nightly', tickAt: 60_000, retries };
-  return goodRun()
+  const script = goodRun();
+  const release = script.lines.findIndex(({ act }) => act === 'release');
+  script.lines[release] = { ...(script.lines[release] as (typeof script.lines)[number]), outcome: 'failed' };
+  return script
     .line(50, 'a', 'run', 'ok', { ...about, leaseId: 'L1', fencingToken: 100 })
     .line(650, 'b', 'run', 'ok', { ...about, leaseId: 'L2', fencingToken: 200 });
 }
@@ -477,12 +491,13 @@ function heldUp(forMs: number): Script {
       900,
       'c',
       'activate',
-      { leaseId: 'L0', fencingToken: 50, timeoutMs: undefined },
+      { leaseId: 'L0', fencingToken: 250, timeoutMs: undefined },
       {
         phase: 'fail',
         endMs: 900 + forMs,
       },
     )
     .lease(800, 'c', 'L0', 250)
-    .release(9900, 'c', 'L0');
+    .lost(1745, 'c', 'L0', 'fenced')
+    .nemesis(0, 1, 'partition', { target: 'c' });
 }

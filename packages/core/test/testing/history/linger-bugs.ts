@@ -71,7 +71,7 @@ export const lingeringHistories: readonly SeededHistory[] = [
   {
     does: 'a run that writes, by the fence, after the next one has activated',
     foundBy: 'S3',
-    alsoBy: ['S1'],
+    alsoBy: ['S1', 'S24'],
     good: () => twice(101),
     bad: () => twice(101).row(415, 'write', 'L1', 100, { writeId: 'w9', before: 2, after: 3 }),
     shows: ['accepted again after another grant had been admitted'],
@@ -79,6 +79,7 @@ export const lingeringHistories: readonly SeededHistory[] = [
   {
     does: 'a next run that writes without its own activation',
     foundBy: 'S3',
+    alsoBy: ['S24'],
     good: () => twice(101),
     bad: () => twice(101).row(415, 'write', 'L1', 102, { writeId: 'w9', before: 2, after: 3 }),
     shows: ['L1 began with a write'],
