@@ -4,8 +4,6 @@ import { LeaseManager } from '@leasehold/core';
 import { redisStore } from '@leasehold/core/redis';
 import { Redis } from 'ioredis';
 
-const SEEN = 'seen';
-
 /**
  * The two scripts of a lease without all that is around them: what was sent for one lease is sent again and again, with
  * other names. What a lease costs above it is the engine's; what it costs above the floor is the record's.
@@ -15,9 +13,11 @@ export class BareScripts {
   readonly #acquire: readonly string[];
   readonly #release: readonly string[];
   readonly #leaseId: string;
+  readonly #key: string;
 
-  private constructor(client: Redis, calls: readonly (readonly string[])[]) {
+  private constructor(client: Redis, name: string, calls: readonly (readonly string[])[]) {
     this.#client = client;
+    this.#key = `{${name}}`;
     const [acquire = [], release = []] = calls.map(([, ...args]) => args);
     this.#acquire = acquire;
     this.#release = release;
@@ -30,17 +30,19 @@ export class BareScripts {
     const client = new Redis(url);
     client.on('error', () => {});
     const onlooker = await client.monitor();
+    // Others may look for theirs at the same time.
+    const name = randomBytes(8).toString('hex');
     const calls: string[][] = [];
     onlooker.on('monitor', (_: string, args: string[]) => {
-      if (args[0]?.toLowerCase() === 'evalsha' && args.some((arg) => arg.endsWith(`{${SEEN}}`))) calls.push(args);
+      if (args[0]?.toLowerCase() === 'evalsha' && args.some((arg) => arg.endsWith(`{${name}}`))) calls.push(args);
     });
     await using leases = new LeaseManager({ store: redisStore(url) });
     // Once for the scripts to be known: the first time they are sent as text.
-    await leases.run('unseen', () => {});
-    await leases.run(SEEN, () => {});
+    await leases.run(`${name}:first`, () => {});
+    await leases.run(name, () => {});
     while (calls.length < 2) await once(onlooker, 'monitor');
     onlooker.disconnect();
-    return new BareScripts(client, calls);
+    return new BareScripts(client, name, calls);
   }
 
   async pair(name: string): Promise<void> {
@@ -57,7 +59,7 @@ export class BareScripts {
   #call(seen: readonly string[], name: string, leaseId: string): Promise<string> {
     const args = seen.map((arg, index) => {
       if (arg === this.#leaseId) return leaseId;
-      return index > 1 && index < 7 ? arg.replace(`{${SEEN}}`, `{bare-${name}}`) : arg;
+      return index > 1 && index < 7 ? arg.replace(this.#key, `{bare-${name}}`) : arg;
     });
     const [sha = '', keys = '0', ...rest] = args;
     return this.#client.evalsha(sha, Number(keys), ...rest) as Promise<string>;
