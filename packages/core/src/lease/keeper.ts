@@ -39,7 +39,9 @@ export class Keeper {
     this.vitals.watch(tenure.timing.ttlMs);
   }
 
+  /** Whatever is still said of it counts for nothing. */
   drop(tenure: Tenure): void {
+    tenure.extending = false;
     this.#wheel.remove(tenure);
     this.#unanswered.delete(tenure);
   }
@@ -99,8 +101,8 @@ export class Keeper {
   }
 
   async #extend(due: readonly Tenure[]): Promise<void> {
-    // A later batch leaves a turn of the loop later: nothing is extended once its release has begun.
-    const batch = due.filter(({ live }) => live);
+    // A later batch leaves a turn of the loop later: nothing is extended once it was dropped.
+    const batch = due.filter(({ live, extending }) => live && extending);
     if (batch.length === 0) return;
     const items: ExtendItem[] = [];
     let timeoutMs = Infinity;
@@ -133,9 +135,10 @@ export class Keeper {
     }
     timed?.(verdicts);
     for (const [index, tenure] of batch.entries()) {
+      const wasDropped = !tenure.extending;
       tenure.extending = false;
-      // What is said of a lease that was lost or released meanwhile, or whose window has closed, is not believed.
-      if (!tenure.isHeld()) continue;
+      // What is said of a lease that was lost, released or replaced meanwhile, or whose window has closed, is not believed.
+      if (wasDropped || !tenure.isHeld()) continue;
       const verdict = sending === undefined ? undefined : verdicts[index];
       if (verdict?.verdict === 'extended') tenure.ownerJson = items[index]?.ownerJson ?? tenure.ownerJson;
       this.#judge(tenure, verdict, sending, failure);

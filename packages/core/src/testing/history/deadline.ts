@@ -14,6 +14,9 @@ function heardLate(view: View, { leaseId, process, terminal, confirmations, gran
   // Whether one that never heard of it should have is asked by S7. A release may have been begun long before it could be sent,
   // and one that was given up before it was given was never trusted.
   if (terminal?.act !== 'lost' || terminal.atMs <= granted.end.atMs) return [];
+  // Killed while it stood still: it would have gone on then.
+  const died = view.died(process);
+  if (died?.outcome === 'killed' && died.atMs <= terminal.atMs) return [];
   const before = confirmations.filter(({ end }) => end.atMs <= terminal.atMs);
   const deadlineMs = Math.max(...before.map((each) => view.deadlineOf(each)));
   const { lateMs, sleepGrainMs } = view.settings;

@@ -1,4 +1,4 @@
-import { stoppedMs } from './excuse.ts';
+import { metBy, stoppedMs } from './excuse.ts';
 import type { Breach, Invariant } from './finding.ts';
 import type { HistoryLine } from './history.ts';
 import { groupBy, type Call, type View } from './view.ts';
@@ -69,7 +69,14 @@ function releases(view: View, calls: readonly Call[], reached: readonly Call[]):
   const [first] = tries;
   const ttlMs = Math.max(0, ...calls.map(({ invoke }) => invoke.ttlMs ?? 0));
   if (first?.end === undefined) return [];
-  const forMs = ttlMs * (1 - view.settings.clockDrift) - view.settings.slackMs;
+  const { slackMs, clockDrift } = view.settings;
+  const { process, atMs } = first.invoke;
+  // Decided upon before its process stood still, and sent only after that.
+  const stood = metBy(view, ['pause', 'frozen-clocks'], {
+    ...{ fromMs: atMs - slackMs, untilMs: atMs, processes: [process] },
+  }).filter(({ begin }) => begin.target === process);
+  const waitedMs = stood.reduce((sum, { fromMs, untilMs }) => sum + untilMs - fromMs, 0);
+  const forMs = ttlMs * (1 - clockDrift) - slackMs - waitedMs;
   return untried(view, { cancels: tries, reached, dueMs: Infinity, forMs, shown: [first.invoke] });
 }
 
