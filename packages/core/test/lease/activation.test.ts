@@ -180,6 +180,37 @@ describe('a stale activation', () => {
     expect((await memory.read('r', { timeoutMs: 10 }))?.fencingToken).toBe(ahead + 1);
   });
 
+  test('what is still said of the lease that is being replaced counts for nothing', async () => {
+    const { manager, clock, store, events } = bench();
+    const ledger = new MemoryFence({ clock });
+    await ledger.seal('leasehold/r', clock.wallUs() + 60_000_000);
+    const [extended, granted, asked] = [deferred(), deferred(), deferred()];
+    let activations = 0;
+    const slow = brokenFence(async (grant) => {
+      if (++activations === 1) await asked.promise;
+      await ledger.activate(grant);
+    });
+    const said: unknown[] = [];
+    manager.on('extended', ({ fencingToken }) => said.push(fencingToken));
+    const ran = manager.run('r', { fences: [slow] }, (lease) => lease.fencingToken);
+    store.once('extend', { reply: extended.promise });
+    const extending = store.next('extend', 'ran');
+    await clock.advanceAsync(1000);
+    await extending;
+    store.once('acquire', { reply: granted.promise });
+    const replacing = store.next('acquire', 'ran');
+    asked.resolve();
+    await replacing;
+    const answered = store.next('extend', 'settled');
+    extended.resolve();
+    await answered;
+    granted.resolve();
+    await clock.advanceAsync(0);
+    expect(await ran).toBeGreaterThan(clock.wallUs());
+    expect(said).toEqual([]);
+    expect(events).toEqual(['rejected', 'acquired', 'released']);
+  });
+
   test('keeps the tick', async () => {
     const { manager, clock } = bench();
     const ledger = new MemoryFence({ clock });
