@@ -83,7 +83,10 @@ export class Jobs {
         refuse();
         const giveBack = (tenure: Tenure | Refusal): unknown =>
           isRefusal(tenure) ? undefined : this.#parts.giveBack(tenure);
-        this.#keep(resource, asked.then(giveBack, () => {}));
+        this.#keep(
+          resource,
+          asked.then(giveBack, () => {}),
+        );
       });
       asked.then(
         (tenure) => {
@@ -93,7 +96,7 @@ export class Jobs {
         },
         (error: unknown) => {
           isOver = true;
-          reject(error as Error);
+          reject(error);
         },
       );
     });
