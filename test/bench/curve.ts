@@ -10,7 +10,7 @@ const ROOM = WIDTH - LEFT - RIGHT;
 /** Of a panel, with what is written around it. */
 export const CURVE_HEIGHT = PLOT + 58;
 
-export function curvePanel({ title, x, y, lines }: Curve, top: number): string[] {
+export function curvePanel({ title, x, y, lines, isLinear = false }: Curve, top: number): string[] {
   const points = lines.flatMap((line) => line.points);
   const across = axis(
     points.map(([value]) => value),
@@ -19,6 +19,7 @@ export function curvePanel({ title, x, y, lines }: Curve, top: number): string[]
   const up = axis(
     points.map(([, value]) => value),
     PLOT,
+    isLinear,
   );
   const [from, bottom] = [top + 14, top + 14 + PLOT];
   const at = ([px, py]: readonly [number, number]): [number, number] => [
@@ -89,11 +90,11 @@ interface Axis {
   readonly marks: readonly number[];
 }
 
-function axis(values: readonly number[], room: number): Axis {
+function axis(values: readonly number[], room: number, isLinear = false): Axis {
   const most = Math.max(...values, 1e-9);
   const positive = values.filter((value) => value > 0);
   const least = Math.min(...positive, most);
-  if (most / least < 30 || Math.min(...values) < 0) {
+  if (isLinear || most / least < 30 || Math.min(...values) < 0) {
     const low = Math.min(0, ...values);
     const step = niceStep((most - low) / 4);
     const first = Math.ceil(low / step);

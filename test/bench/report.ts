@@ -36,6 +36,8 @@ export interface Curve {
   /** Unit of what is measured. */
   readonly y: string;
   readonly lines: readonly Line[];
+  /** Upwards; otherwise by powers of ten where it spans more than thirty times. */
+  readonly isLinear?: boolean;
   /** Where it bends, and why; a sentence. */
   readonly bend?: string;
 }

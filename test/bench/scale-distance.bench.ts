@@ -38,7 +38,7 @@ export const benchmark: Benchmark = {
     context.onEnd(() => proxy.close());
     const url = proxy.redisUrl;
     const leases = context.pick({ full: 1000, quick: 500, smoke: 10 });
-    const ttlMs = context.pick({ full: 6000, quick: 3000, smoke: 3000 });
+    const ttlMs = context.pick({ full: 6000, quick: 1500, smoke: 3000 });
     const held = { url, count: leases, name: 'held-', ttlMs };
     const sides = {
       far: await context.host('scale-distance', { url }),
@@ -51,7 +51,7 @@ export const benchmark: Benchmark = {
     for (const eachWayMs of context.pick({ full: EACH_WAY_MS, quick: EACH_WAY_MS, smoke: [0, 1] })) {
       proxy.delay({ up: eachWayMs, down: eachWayMs });
       const calls = await sides.far.call<Calls>('calls', {
-        count: context.pick({ full: 20, quick: 5, smoke: 1 }),
+        count: context.pick({ full: 20, quick: 3, smoke: 1 }),
       });
       const tripMs = Math.max(calls.pingUs / 1000, 0.2);
       const runs: Distance['runs'][number][] = [];
@@ -74,7 +74,7 @@ export const benchmark: Benchmark = {
           smoke: [1000],
         }),
         leases: 20,
-        ms: context.pick({ full: 4000, quick: 1200, smoke: 10 }),
+        ms: context.pick({ full: 4000, quick: 800, smoke: 10 }),
       });
       distances.push({ eachWayMs, calls, runs, handOffUs, extended: { ...extended, commands }, endured });
     }
@@ -92,6 +92,7 @@ export const benchmark: Benchmark = {
           title: 'What takes how long',
           x: 'ms each way',
           y: 'ms',
+          isLinear: true,
           lines: [
             { name: 'hand-off', points: distances.map((its) => [its.eachWayMs, its.handOffUs / 1000] as const) },
             {
@@ -140,7 +141,7 @@ async function runsAtOnce(
   width: number,
   tripMs: number,
 ): Promise<{ perSecond: number; p50Us: number }> {
-  const sliceMs = context.pick({ full: 1500, quick: 400, smoke: 1 });
+  const sliceMs = context.pick({ full: 1500, quick: 200, smoke: 1 });
   const times = Math.max(2, Math.min(40, Math.round(sliceMs / (2 * tripMs))));
   const count = context.pick({ full: width * times, quick: width * times, smoke: 2 });
   const { ms, p50Us } = await side.call<Measured & { p50Us: number }>('slice', { count, width });
@@ -148,7 +149,7 @@ async function runsAtOnce(
 }
 
 async function handOff(context: Context, sides: readonly Hosted[], eachWayMs: number): Promise<number> {
-  const sliceMs = context.pick({ full: 2500, quick: 800, smoke: 60 });
+  const sliceMs = context.pick({ full: 2500, quick: 1500, smoke: 60 });
   const until = nowUs() + sliceMs * 1000;
   const all = await Promise.all(
     sides.map((side, index) =>

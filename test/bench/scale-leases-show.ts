@@ -22,7 +22,6 @@ export interface Level {
   readonly clientUs: number;
   readonly inBytes: number;
   readonly outBytes: number;
-  readonly heap: number;
   readonly memory: number;
   readonly connections: number;
   readonly p50: number;
@@ -60,7 +59,8 @@ export function levelTable(levels: readonly Level[], ttlMs: number): Table {
   };
 }
 
-export function costTable(levels: readonly Level[]): Table {
+/** The heap is that of the last level. */
+export function costTable(levels: readonly Level[], heapPerLease: number): Table {
   return {
     title: 'the same: what it costs',
     unit: 'extensions/s',
@@ -77,7 +77,7 @@ export function costTable(levels: readonly Level[]): Table {
         'bytes to Redis': level.inBytes,
         'and back': level.outBytes,
         'Redis bytes a lease': level.memory,
-        'heap bytes a lease': level.heap,
+        ...(level === levels.at(-1) && { 'heap bytes a lease': heapPerLease }),
       }),
     ),
   };

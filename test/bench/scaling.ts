@@ -6,7 +6,7 @@ export interface Constants {
   readonly redisUsPerExtension: number;
   readonly clientUsPerExtension: number;
   readonly inBytesPerExtension: number;
-  readonly outBytesPerExtension: number;
+  readonly outBytesPerCommand: number;
   /** Of an extension that is a command of its own: on a Cluster. */
   readonly clusterRedisUsPerExtension: number;
   readonly clusterClientUsPerExtension: number;
@@ -36,6 +36,7 @@ export interface Need {
   readonly redisPercent: number;
   readonly clientPercentEach: number;
   readonly inBytesPerSecond: number;
+  /** At most. */
   readonly outBytesPerSecond: number;
   readonly memory: number;
   readonly memoryCompact: number;
@@ -55,14 +56,15 @@ export function needOf({ leases, processes, ttlMs }: Fleet, its: Constants): Nee
   const refreshS = ttlMs / 1000 / REFRESH_RATIO;
   const extensionsPerSecond = leases / refreshS;
   const each = leases / processes;
+  const mostCommands = (processes * Math.min(each, 1 / LEAST_AHEAD + each / BATCH)) / refreshS;
   return {
     extensionsPerSecond,
     fewestCommands: (processes * Math.ceil(each / BATCH)) / refreshS,
-    mostCommands: (processes * Math.min(each, 1 / LEAST_AHEAD + each / BATCH)) / refreshS,
+    mostCommands,
     redisPercent: (extensionsPerSecond * its.redisUsPerExtension) / 1e4,
     clientPercentEach: (extensionsPerSecond * its.clientUsPerExtension) / 1e4 / processes,
     inBytesPerSecond: extensionsPerSecond * its.inBytesPerExtension,
-    outBytesPerSecond: extensionsPerSecond * its.outBytesPerExtension,
+    outBytesPerSecond: mostCommands * its.outBytesPerCommand,
     memory: leases * its.memoryPerLease,
     memoryCompact: leases * its.memoryPerLeaseCompact,
     heapEach: each * its.heapPerLease,

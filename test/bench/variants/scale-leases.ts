@@ -28,7 +28,6 @@ export interface ScaleLeasesSetup {
 
 export interface Held {
   readonly ms: number;
-  readonly heapPerLease: number;
   /** Of all, those that got no answer in time. */
   readonly refused: number;
 }
@@ -122,7 +121,6 @@ export async function open(setup: ScaleLeasesSetup): Promise<Side> {
     /** Goes on until so many are held. */
     async hold({ count, ttlMs }: { readonly count: number; readonly ttlMs?: number }): Promise<Held> {
       const options = ttlMs === undefined ? undefined : { ttl: ttlMs };
-      const before = await heapUsed();
       let next = held.length;
       const more = count - next;
       const list = [...held, ...Array.from<Lease | undefined>({ length: more })];
@@ -134,7 +132,7 @@ export async function open(setup: ScaleLeasesSetup): Promise<Side> {
       );
       held = list;
       const refused = list.filter((lease) => lease === undefined).length;
-      return { ms, heapPerLease: ((await heapUsed()) - before) / more, refused };
+      return { ms, refused };
     },
     async keep({ ms }: { readonly ms: number }): Promise<Extended> {
       store.begin();
@@ -148,6 +146,8 @@ export async function open(setup: ScaleLeasesSetup): Promise<Side> {
         ...{ lost, unanswered, shortestTtlMs },
       };
     },
+    /** Not before something is measured: collecting garbage also drops compiled code. */
+    heap: () => heapUsed(),
     async drop(): Promise<void> {
       const list = held;
       held = [];

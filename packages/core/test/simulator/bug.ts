@@ -46,6 +46,8 @@ export interface SeededBug extends Bug {
   /** Which of the errors it is that every such library must be proof against. */
   readonly mutation?: Mutation;
   readonly foundBy: InvariantId;
+  /** The first seed to try, of one that is rarely met: those before it do not find it, and would be played in vain. Default 0. */
+  readonly from?: number;
 }
 
 /** Errors that other libraries have, or that a change of ours could bring. Each has a seeded bug. */

@@ -71,6 +71,7 @@ export const storeBugs: readonly SeededBug[] = [
   {
     does: 'an owner that does not ask for the quarantine that it was told to keep',
     foundBy: 'S23',
+    from: 80,
     hand: (store) =>
       changing(store, ['acquire'], (send, request, call) => send({ ...(request as object), quarantineMs: 0 }, call)),
   },
@@ -78,6 +79,7 @@ export const storeBugs: readonly SeededBug[] = [
     does: 'a store that grants an expired leaseId again',
     mutation: 'expired again',
     foundBy: 'S10',
+    from: 280,
     store: (memory) => ({
       async acquire(request, call) {
         const reply = await memory.acquire(request, call);

@@ -11,8 +11,21 @@ const ENDS_OTHERS: ReadonlySet<string> = new Set(['release', 'cancel']);
 export const releaseIsOwn: Invariant = {
   id: 'S8',
   rule: "the release of one leaseId never ends another's lease",
-  breaches: (view) => view.tenancies.flatMap((tenancy) => foreignReleases(view, tenancy)),
+  breaches: (view) => [...view.tenancies.flatMap((tenancy) => foreignReleases(view, tenancy)), ...strangers(view)],
 };
+
+/** Who releases what it never asked for. Of a ticket an adopter may take the old leaseId back, which is no release. */
+function strangers(view: View): readonly Breach[] {
+  return view.callsTo('release').flatMap(({ invoke, end }) => {
+    const { process, leaseId } = invoke;
+    const owner = view.tenancy(leaseId ?? '')?.granted;
+    if (owner === undefined || owner.invoke.process === process) return [];
+    const isAsked = requests(view).some((call) => call.invoke.leaseId === leaseId && call.invoke.process === process);
+    if (isAsked) return [];
+    const events = [owner.end, invoke, ...(end === undefined ? [] : [end])];
+    return [{ why: `${process} released ${leaseId}, which it had never asked for`, events }];
+  });
+}
 
 /** A lease that the store called lost before it can have run out, with a release of another leaseId since. */
 function foreignReleases(view: View, tenancy: Tenancy): readonly Breach[] {

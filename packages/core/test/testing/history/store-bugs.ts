@@ -13,6 +13,13 @@ export const storeHistories: readonly SeededHistory[] = [
     shows: ['L1 was adopted as L2 and as L3'],
   },
   {
+    does: "a process that releases another's lease by its leaseId",
+    foundBy: 'S8',
+    good: goodRun,
+    bad: () => goodRun().call(750, 'c', 'release', { leaseId: 'L2' }, { outcome: 'released' }),
+    shows: ['c released L2, which it had never asked for'],
+  },
+  {
     does: 'a store that passes over who waits',
     foundBy: 'S22',
     good: () => inLine('b', 'L2').release(700, 'b', 'L2'),
