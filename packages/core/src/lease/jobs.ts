@@ -88,17 +88,11 @@ export class Jobs {
           asked.then(giveBack, () => {}),
         );
       });
-      asked.then(
-        (tenure) => {
-          if (isOver) return;
-          isOver = true;
-          resolve(tenure);
-        },
-        (error: unknown) => {
-          isOver = true;
-          reject(error);
-        },
-      );
+      asked.then((tenure) => {
+        if (isOver) return;
+        isOver = true;
+        resolve(tenure);
+      }, reject);
     });
   }
 
