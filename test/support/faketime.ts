@@ -34,7 +34,17 @@ export class FakeTime implements Disposable {
   /** The wall clock from now on: so many milliseconds ahead of the true one, behind it if negative. */
   step(aheadMs: number): void {
     const seconds = (aheadMs / 1000).toFixed(3);
-    writeFileSync(`${this.#file}.new`, `${aheadMs < 0 ? '' : '+'}${seconds}\n`);
+    this.#write(`${aheadMs < 0 ? '' : '+'}${seconds}`);
+  }
+
+  /** The wall clock stands still from now on, at so many milliseconds since 1970 by a process that has UTC for its zone. */
+  stop(atMs: number): void {
+    // Half a microsecond more, so that none is lost where the fraction is read as a floating point number.
+    this.#write(new Date(atMs).toISOString().replace('T', ' ').replace('Z', '0005'));
+  }
+
+  #write(text: string): void {
+    writeFileSync(`${this.#file}.new`, `${text}\n`);
     renameSync(`${this.#file}.new`, this.#file); // a reader sees the old offset or the new one, never half of it
   }
 

@@ -69,20 +69,29 @@ export class Jobs {
     await Promise.all(this.#releases.values());
   }
 
-  /** Left as soon as the brake is pulled; what is granted after that is given back. */
+  /** Left as soon as the brake is pulled; what is granted after that is given back, and is a release from now on. */
   #obtain(resource: string, settings: AcquireSettings, brake: Brake): Promise<Tenure | Refusal> {
     return new Promise((resolve, reject) => {
-      let isLeft = false;
-      const leave = (): void => {
-        isLeft = true;
-        reject(new RunCancelledError(resource, 'caller', undefined, brake.reason));
-      };
-      if (brake.aborted) return leave();
-      // Until the run listens in its place; once this has settled it changes nothing.
-      brake.listen(leave);
-      this.#ask(resource, settings).then((tenure) => {
-        if (!isLeft) resolve(tenure);
-        else if (!isRefusal(tenure)) this.#keep(resource, this.#parts.giveBack(tenure));
+      const refuse = (): void => reject(new RunCancelledError(resource, 'caller', undefined, brake.reason));
+      if (brake.aborted) return refuse();
+      let isOver = false;
+      const asked = this.#ask(resource, settings);
+      // Until the run listens in its place.
+      brake.listen(() => {
+        if (isOver) return;
+        isOver = true;
+        refuse();
+        const giveBack = (tenure: Tenure | Refusal): unknown =>
+          isRefusal(tenure) ? undefined : this.#parts.giveBack(tenure);
+        this.#keep(
+          resource,
+          asked.then(giveBack, () => {}),
+        );
+      });
+      asked.then((tenure) => {
+        if (isOver) return;
+        isOver = true;
+        resolve(tenure);
       }, reject);
     });
   }
@@ -94,7 +103,10 @@ export class Jobs {
     return release.then(() => this.#parts.obtain(resource, settings));
   }
 
-  #keep(resource: string, release: Promise<unknown>): void {
+  /** Beside what is on its way back already: there may be several, as long as answers are under way. */
+  #keep(resource: string, its: Promise<unknown>): void {
+    const earlier = this.#releases.get(resource);
+    const release = earlier === undefined ? its : Promise.all([earlier, its]);
     this.#releases.set(resource, release);
     void release.then(() => {
       if (this.#releases.get(resource) === release) this.#releases.delete(resource);

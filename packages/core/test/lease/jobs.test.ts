@@ -88,6 +88,49 @@ describe('runs that follow one another', () => {
     await manager.close();
   });
 
+  it('that were left are given back only when what they asked for is, and the next run of the resource waits for that', async () => {
+    const { manager, store } = bench();
+    const { jobs } = manager;
+    const held = deferred();
+    store.once('acquire', { reply: held.promise });
+    const its = brake();
+    const run = jobs.tryRun('a', jobs.prepare({}), its, () => expect.unreachable());
+    its.pull(new Error('enough'));
+    await expect(run).rejects.toMatchObject({ code: 'RUN_CANCELLED' });
+    const ends: string[] = [];
+    const released = jobs.released().then(() => ends.push('released'));
+    const next = jobs.tryRun('a', jobs.prepare({}), brake(), () => ends.push('next'));
+    await new Promise(setImmediate);
+    expect(ends).toEqual([]);
+    held.resolve();
+    await released;
+    expect(store.calls.release).toBe(1);
+    await expect(next).resolves.toMatchObject({ ran: true });
+    expect([...ends].sort()).toEqual(['next', 'released']);
+    await manager.close();
+  });
+
+  it('of one resource are all waited for, also when two were left at once', async () => {
+    const { manager, store } = bench();
+    const { jobs } = manager;
+    const first = deferred();
+    const second = deferred();
+    store.once('acquire', { reply: first.promise });
+    store.once('acquire', { reply: second.promise });
+    const both = [brake(), brake()];
+    const runs = both.map((its) => jobs.tryRun('a', jobs.prepare({}), its, () => expect.unreachable()));
+    for (const its of both) its.pull(new Error('enough'));
+    await Promise.allSettled(runs);
+    let isReleased = false;
+    const released = jobs.released().then(() => (isReleased = true));
+    second.resolve();
+    await new Promise(setImmediate);
+    expect(isReleased).toBe(false);
+    first.resolve();
+    await released;
+    await manager.close();
+  });
+
   it('are cancelled by the brake, with the lease held, and do not begin when it was pulled before', async () => {
     const { manager, store } = bench();
     const { jobs } = manager;

@@ -124,8 +124,9 @@ if not replacing and (held or others or not present and (ARGV[10] or '0') ~= '0'
   end
   local first = head()
   if first and first ~= id then
-    local turn_until = now + claim_ms() * 1000
     if turn == first then
+      -- Without a lease it was opened by somebody else's ttl: whoever asks with a shorter one does not cut it.
+      local turn_until = now + (present and claim_ms() or 500) * 1000
       local kept = tonumber(redis.call('HGET', rec, 'turn_until_us') or '') or now
       if kept > turn_until then
         redis.call('HSET', rec, 'turn_until_us', f('%.0f', turn_until))
@@ -137,10 +138,11 @@ if not replacing and (held or others or not present and (ARGV[10] or '0') ~= '0'
         leave(first)
         first = nil
       end
+      if first then return stand('turn', turn_until - now, '0', '- ') end
     else
       open_turn()
+      return stand('turn', claim_ms() * 1000, '0', '- ')
     end
-    if first then return stand('turn', turn_until - now, '0', '- ') end
   end
 end
 
