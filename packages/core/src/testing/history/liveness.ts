@@ -208,7 +208,8 @@ export const sleeperHearsOfLoss: Invariant = {
       view.tenancies
         .filter(({ process, begins }) => process === pause.begin.target && begins.atMs <= pause.fromMs)
         .flatMap((tenancy) => {
-          const before = tenancy.confirmations.filter(({ end }) => end.atMs <= pause.fromMs);
+          // Who heard something meanwhile was woken up by somebody else, and stopped again.
+          const before = tenancy.confirmations.filter(({ end }) => end.atMs < pause.untilMs);
           const deadlineMs = Math.max(...before.map((each) => view.deadlineOf(each)));
           const { terminal } = tenancy;
           if (deadlineMs > pause.untilMs || (terminal !== undefined && terminal.atMs <= pause.fromMs)) return [];

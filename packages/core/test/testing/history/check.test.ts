@@ -98,6 +98,20 @@ describe('what a fault makes impossible is waived, and said so', () => {
     expect(broken(said)).toEqual(['S9', 'L6']);
   });
 
+  test('whoever was woken up in the midst of a stop, as by another fault, was not stopped for so long', () => {
+    const woken = (script: Script): Script =>
+      script
+        .nemesis(400, 2400, 'pause', { target: 'a' })
+        .extend(2405, 'a', 'L1')
+        .line(2410, 'a', 'extended', 'ok', { leaseId: 'L1', resource: 'r' })
+        .lost(3400, 'a', 'L1');
+    const broken = (script: Script): readonly string[] =>
+      checkHistory(woken(script).history, { validity: false }).findings.map(({ invariant }) => invariant);
+    const held = (): Script => new Script().acquire(0, 'a', 'L1', 100);
+    expect(broken(held().extend(900, 'a', 'L1').extend(1700, 'a', 'L1'))).not.toContain('L6');
+    expect(broken(held().extend(390, 'a', 'L1'))).toContain('L6');
+  });
+
   test('a doubled request may come after its leaseId was taken back, unless one of them had no answer', () => {
     const taken = (phase: 'fail' | 'info'): Script =>
       new Script()
