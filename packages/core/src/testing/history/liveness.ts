@@ -42,7 +42,10 @@ export const workGoesOn: Invariant = {
 /** Not one that was content with a refusal, that had what it wanted when the fault was over, or whose process ended. */
 function isServedOrWaits(view: View, { invoke, end }: Call, untilMs: number): boolean {
   if (untilMs > view.endMs || (view.died(invoke.process)?.atMs ?? Infinity) < untilMs) return false;
-  return end === undefined || end.atMs > untilMs || (end.phase === 'ok' && end.atMs > view.healedMs);
+  if (end === undefined || end.atMs > untilMs) return true;
+  // The fence may have let it in before the fault was over, and the word of it come after.
+  const letIn = [...view.rows.values()].flat().find((row) => row.leaseId === end.leaseId && row.accepted);
+  return end.phase === 'ok' && end.atMs > view.healedMs && (letIn?.atMs ?? Infinity) >= view.healedMs;
 }
 
 export const floorIsLearned: Invariant = {
