@@ -49,7 +49,7 @@ test(`no rule is broken in ${SEEDS} simulated runs`, { timeout: LONG_MS }, async
 test('nor in those that once were hard to judge', { timeout: LONG_MS }, async () => {
   for (const seed of [
     119_733, 202_712, 203_401, 212_023, 49_495, 327_722, 551_347, 570_264, 630_578, 502_688, 503_468, 1_014_090,
-    1_024_373, 1_022_426, 1_045_313, 1_153_841,
+    1_024_373, 1_022_426, 1_045_313, 1_153_841, 1_188_227,
   ]) {
     const run = await simulateSeed(seed);
     if (faultsOf(run).length > 0) expect.fail(describeFailure(seed, await shrink(planOf(seed))));

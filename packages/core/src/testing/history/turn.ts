@@ -71,7 +71,8 @@ function bargedIn(view: View, tenancy: Tenancy, { queues, before, opensMs }: Lin
     if (first === undefined || first.invoke.leaseId === leaseId || first.invoke.atMs >= asked.atMs) return [];
     const since = placeSince(view, calls, before.granted.end.atMs, end.atMs);
     if (since?.end === undefined || since.end.atMs >= asked.atMs) return [];
-    const span = { fromMs: since.invoke.atMs, untilMs: end.atMs, resource };
+    // What was lost of the lease before opened the turn earlier, and it may have been missed.
+    const span = { fromMs: Math.min(since.invoke.atMs, before.granted.invoke.atMs), untilMs: end.atMs, resource };
     const why = `${first.invoke.leaseId} waited, and ${leaseId}, which came later, had the lease within its turn`;
     return [
       {
