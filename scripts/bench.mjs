@@ -9,27 +9,28 @@ import { step } from './lib/steps.mjs';
 import { services } from './services/binaries.mjs';
 import { ensure } from './services/obtain.mjs';
 
-// What users run is measured; see `sourceArgs`.
-process.env['LEASEHOLD_BUILT'] = '1';
-
 await command(async (stopping) => {
   await prepare(step);
-  const built = await runNode([join(root, 'node_modules/typescript/bin/tsc'), '-b'], {
-    cwd: root,
-    env: process.env,
-    stopping,
-  });
+  const args = process.argv.slice(2);
+  const main = join(root, 'test/bench/main.ts');
+  // Before anything is built: it ends this process if they are wrong.
+  const { tsImport } = await import('tsx/esm/api');
+  /** @type {typeof import('../test/bench/arguments.ts')} */
+  const { readArguments } = await tsImport('../test/bench/arguments.ts', import.meta.url);
+  const { isKept, page } = readArguments(args);
+  const run = (/** @type {readonly string[]} */ program, /** @type {NodeJS.ProcessEnv} */ more = {}) =>
+    runNode(program, { cwd: root, env: { ...process.env, ...more }, stopping });
+  if (page) return run([...sourceArgs(), main, ...args]);
+  // What users run is measured; see `sourceArgs`.
+  process.env['LEASEHOLD_BUILT'] = '1';
+  const built = await run([join(root, 'node_modules/typescript/bin/tsc'), '-b']);
   if (built !== 0) return built;
   const { redis, postgres } = await ensure(['redis', 'postgres'], { step });
-  const args = process.argv.slice(2);
-  const run = (/** @type {readonly string[]} */ program) =>
-    runNode(program, {
-      cwd: root,
-      env: { ...process.env, [services.redis.variable]: redis, [services.postgres.variable]: postgres },
-      stopping,
-    });
-  const code = await run([...sourceArgs(), join(root, 'test/bench/main.ts'), ...args]);
-  if (code !== 0 || stopping.aborted || (args.includes('--quick') && !args.includes('--keep'))) return code;
+  const code = await run([...sourceArgs(), main, ...args], {
+    [services.redis.variable]: redis,
+    [services.postgres.variable]: postgres,
+  });
+  if (code !== 0 || stopping.aborted || !isKept) return code;
   const kept = readdirSync(join(root, 'docs/performance')).filter((file) => file.endsWith('.json'));
   return run([join(root, 'node_modules/oxfmt/bin/oxfmt'), ...kept.map((file) => `docs/performance/${file}`)]);
 });

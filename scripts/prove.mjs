@@ -72,11 +72,22 @@ const USAGE = `prove [--quick | --long] [--only ${Object.keys(parts).join(',')}]
 function readArguments() {
   try {
     const { values } = parseArgs({
-      options: { quick: { type: 'boolean' }, long: { type: 'boolean' }, only: { type: 'string', multiple: true } },
+      options: {
+        quick: { type: 'boolean' },
+        long: { type: 'boolean' },
+        only: { type: 'string', multiple: true },
+        help: { type: 'boolean', short: 'h' },
+      },
     });
+    if (values.help) {
+      process.stdout.write(`${USAGE}\n`);
+      process.exit(0);
+    }
+    if (values.quick && values.long) throw new Error('--quick and --long: only one of them');
     const names = values.only?.flatMap((each) => each.split(',')) ?? Object.keys(parts);
-    const unknown = names.find((name) => !(name in parts));
-    if (unknown !== undefined) throw new Error(`--only ${unknown}: there is no such part`);
+    const unknown = names.find((name) => !Object.hasOwn(parts, name));
+    if (unknown !== undefined)
+      throw new Error(`--only ${unknown}: there is no such part; there are ${Object.keys(parts).join(', ')}`);
     return { size: values.quick ? sizes.quick : values.long ? sizes.long : sizes.normal, names };
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n${USAGE}\n`);

@@ -25,12 +25,19 @@ export const names: readonly string[] = all.map(([name]) => name);
 /** Whether it is on the page about size; the others are on that about speed. */
 export const isScale = (name: string): boolean => name.startsWith('scale-');
 
+const means = (word: string, name: string): boolean => word === name || (word === 'scale' && isScale(name));
+
+/** Says which of them is no benchmark, if one is not. */
+export function unknownNames(wanted: readonly string[]): string | undefined {
+  const unknown = wanted.filter((word) => !names.some((name) => means(word, name)));
+  if (unknown.length === 0) return undefined;
+  return `no benchmark is called ${unknown.join(', ')}; there are ${names.join(', ')}, and scale for four`;
+}
+
 /** Those that are named, `scale` being all that begin with it; all if none is. */
 export async function benchmarksNamed(wanted: readonly string[]): Promise<readonly Benchmark[]> {
-  const means = (word: string, name: string): boolean => word === name || (word === 'scale' && isScale(name));
-  const unknown = wanted.filter((word) => !names.some((name) => means(word, name)));
-  if (unknown.length > 0)
-    throw new Error(`no benchmark is called ${unknown.join(', ')}; there are ${names.join(', ')}, and scale for four`);
+  const why = unknownNames(wanted);
+  if (why !== undefined) throw new Error(why);
   const chosen = all.filter(([name]) => wanted.length === 0 || wanted.some((word) => means(word, name)));
   return Promise.all(chosen.map(async ([, load]) => (await load()).benchmark));
 }

@@ -55,7 +55,8 @@ export function versions(
   packages: readonly string[],
   services: { readonly redis?: string; readonly postgres?: string },
 ): Readonly<Record<string, string>> {
-  const its = (name: string): [string, string] => [name, versionOf(name)];
+  // The client has the name of the server.
+  const its = (name: string): [string, string] => [name === 'redis' ? 'node-redis' : name, versionOf(name)];
   return Object.fromEntries([
     ['node', process.version.slice(1)],
     ...Object.entries(services).flatMap(([name, path]): [string, string][] => [[name, serverVersion(name, path)]]),

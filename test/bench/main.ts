@@ -1,10 +1,10 @@
 // Plays the benchmarks that are named, or all. A full one is kept in docs/performance, and docs/performance.md and docs/scaling.md are renewed; a
 // quick one is only shown, and kept where nobody looks, unless `--keep` says so.
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 
 import { cacheFolder } from '../../scripts/services/binaries.mjs';
+import { readArguments } from './arguments.ts';
 import { benchmarksNamed } from './catalog.ts';
 import { jsonPath, keptReports, pagePath, picturePath, renewed } from './page.ts';
 import { picture } from './picture.ts';
@@ -13,23 +13,20 @@ import type { Report } from './report.ts';
 import { scaled, scalingPath } from './scaling-page.ts';
 import { plain, targetText } from './show.ts';
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    quick: { type: 'boolean', default: false },
-    keep: { type: 'boolean', default: false },
-    page: { type: 'boolean', default: false },
-  },
-});
-const isKept = values.keep || !values.quick;
-if (values.page) renewPage();
+const { names, size, isKept, page } = readArguments(process.argv.slice(2));
+if (page) showPage();
 else await playAll();
 process.exit(0);
 
+function showPage(): void {
+  const written = renewPage();
+  for (const file of written) console.log(`written: ${relative(process.cwd(), file)}`);
+  if (written.length === 0) console.log('all pages and pictures say already what was kept');
+}
+
 async function playAll(): Promise<void> {
-  const size = values.quick ? 'quick' : 'full';
   const reports: Report[] = [];
-  for (const benchmark of await benchmarksNamed(positionals)) {
+  for (const benchmark of await benchmarksNamed(names)) {
     console.log(`\n… ${benchmark.title}`);
     const report = await play(benchmark, { size });
     reports.push(report);
@@ -53,10 +50,15 @@ function keep(report: Report): void {
   console.log(`  kept: ${json}`);
 }
 
-/** Pictures and tables, from what was kept. */
-function renewPage(): void {
+/** Pictures and tables, from what was kept. Gives the files that are other than before. */
+function renewPage(): readonly string[] {
   const reports = keptReports();
-  for (const report of reports) writeFileSync(picturePath(report.name), picture(report));
-  writeFileSync(pagePath, renewed(readFileSync(pagePath, 'utf8'), reports));
-  writeFileSync(scalingPath, scaled(readFileSync(scalingPath, 'utf8'), reports));
+  const files: readonly (readonly [path: string, text: string])[] = [
+    ...reports.map((report) => [picturePath(report.name), picture(report)] as const),
+    [pagePath, renewed(readFileSync(pagePath, 'utf8'), reports)],
+    [scalingPath, scaled(readFileSync(scalingPath, 'utf8'), reports)],
+  ];
+  const changed = files.filter(([path, text]) => !existsSync(path) || readFileSync(path, 'utf8') !== text);
+  for (const [path, text] of changed) writeFileSync(path, text);
+  return changed.map(([path]) => path);
 }

@@ -43,6 +43,17 @@ describe('the page on size', () => {
     expect(its).not.toMatch(/NaN|undefined|Not measured yet/);
   });
 
+  test('counts with few leases a command where they were measured, and with nothing held', () => {
+    const split = { redisIdleUs: 1200, fewRedisUsPerExtension: 12, fewPerSecond: 500, fewLeasesPerCommand: 5 };
+    const other = reports.map((report) =>
+      report.name === 'scale-leases' ? { ...report, constants: { ...report.constants, ...split } } : report,
+    );
+    const page = scaled(its, other);
+    expect(page).toContain('| i | Redis CPU a second with nothing held | 1,200 µs |');
+    expect(page).toMatch(/\| g \| .*; from commands of 5\.00 \| [\d.]+ µs \|/);
+    expect(page).not.toMatch(/NaN|undefined|–/);
+  });
+
   test('a figure that is changed in what was kept is another page', () => {
     const other = reports.map((report) =>
       report.name === 'scale-leases'

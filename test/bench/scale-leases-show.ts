@@ -83,6 +83,29 @@ export function costTable(levels: readonly Level[], heapPerLease: number): Table
   };
 }
 
+/** What Redis spends with nothing held, and with few leases a command. */
+export function fewTable(idle: Level, few: Level, many: number): Table {
+  const row = (name: string, level: Level) =>
+    rowOnce(name, 'ours', level.redisPercent, {
+      'all clients, % of a core': level.clientPercent,
+      'commands/s': level.calls,
+      ...(level.leases > 0 && {
+        'extensions/s': level.perSecond,
+        'leases a command': level.perSecond / level.calls,
+        'Redis µs for each': level.redisUs,
+        'client µs for each': level.clientUs,
+        lost: level.lost,
+      }),
+    });
+  return {
+    title: 'none held, and few leases a command',
+    unit: 'Redis, % of a core',
+    better: 'less',
+    isOnce: true,
+    rows: [row(`${few.leases / many} in each process, of ${few.ttlMs / 1000} s`, few), row('none held', idle)],
+  };
+}
+
 export function rateTable(rates: readonly Level[], leases: number): Table {
   return {
     title: `${text(leases)} leases with an ever shorter ttl`,
@@ -115,7 +138,7 @@ export function variantTable(plain: Level, compact: Level, cluster: Level): Tabl
   const row = (name: string, level: Level) =>
     rowOnce(name, 'ours', level.redisUs, {
       'client µs': level.clientUs,
-      'commands for each': level.calls / level.perSecond,
+      'leases a command': level.perSecond / level.calls,
       'bytes to Redis': level.inBytes,
       'and back': level.outBytes,
       ...(Number.isFinite(level.memory) && { 'Redis bytes a lease': level.memory }),

@@ -10,6 +10,7 @@ import {
   costTable,
   curvesOf,
   DEFAULT_TTL_MS,
+  fewTable,
   isKept,
   type Level,
   levelTable,
@@ -23,7 +24,7 @@ export const benchmark: Benchmark = {
   name: 'scale-leases',
   title: 'Many leases held by many processes',
   method:
-    'Processes hold leases on one Redis: first more and more of them with the default ttl, each level measured for one refresh interval (10 s), in which each lease is extended once; then as many with an ever shorter ttl, which is the load of that many more leases. All are acquired as fast as it goes, as after a deployment, so they are also due in heaps. Late is when a lease was confirmed, less when that was due (after a third of its ttl); what goes along with others is early. Bytes and CPU of Redis are its own figures (INFO). Then the same on a Cluster of three masters, where each lease is a command of its own; and with records kept compact by `hash-max-listpack-value 1024`.',
+    'Processes hold leases on one Redis: first more and more of them with the default ttl (and before that none, and a few with a short one), each level measured for one refresh interval (10 s), in which each lease is extended once; then as many with an ever shorter ttl, which is the load of that many more leases. All are acquired as fast as it goes, as after a deployment, so they are also due in heaps. Late is when a lease was confirmed, less when that was due (after a third of its ttl); what goes along with others is early. Bytes and CPU of Redis are its own figures (INFO). Then the same on a Cluster of three masters, where each lease is a command of its own; and with records kept compact by `hash-max-listpack-value 1024`.',
   packages: [],
   async run(context) {
     const { url } = await context.redis();
@@ -36,6 +37,12 @@ export const benchmark: Benchmark = {
 
     await warmUp(context, fleet, admin);
     const levels: Level[] = [];
+    // What Redis spends on nothing, and what a command costs that has few leases.
+    const longMs = context.pick({ full: 10_000, quick: 1500, smoke: 20 });
+    const idle = await fleet.level({ leases: 0, ttlMs: 300, ms: longMs, baseline: NaN });
+    const few = await fleet.level({ leases: many * FEW, ttlMs: 300, ms: longMs, baseline: NaN });
+    await fleet.drop();
+    await admin.flushall();
     const baseline = (await serverFigures(admin)).memory;
     const sizes = context.pick({
       full: [1000, 3000, 10_000, 30_000, 100_000],
@@ -50,10 +57,10 @@ export const benchmark: Benchmark = {
     const heapPerLease = (full - (await fleet.heap())) / most;
     await warmUp(context, fleet, admin);
 
-    const few = context.pick({ full: 10_000, quick: 2000, smoke: 20 });
+    const middle = context.pick({ full: 10_000, quick: 2000, smoke: 20 });
     const variantTtl = context.pick({ full: 3000, quick: 1500, smoke: 3000 });
     const variantMs = context.pick({ full: 3000, quick: 1000, smoke: 20 });
-    const variant = { leases: few, ttlMs: variantTtl, ms: variantMs };
+    const variant = { leases: middle, ttlMs: variantTtl, ms: variantMs };
     await admin.flushall();
     const plain = await fleet.level({ ...variant, baseline: (await serverFigures(admin)).memory });
     await fleet.drop();
@@ -90,6 +97,7 @@ export const benchmark: Benchmark = {
       tables: [
         levelTable(levels, ttlMs),
         costTable(levels, heapPerLease),
+        fewTable(idle, few, many),
         rateTable(rates, some),
         variantTable(plain, compact, cluster),
       ],
@@ -103,6 +111,10 @@ export const benchmark: Benchmark = {
         // Those of the level before are what is counted with, so that the last one checks them.
         leases: known.leases,
         redisUsPerExtension: known.redisUs,
+        redisIdleUs: idle.redisPercent * 1e4,
+        fewRedisUsPerExtension: few.redisUs,
+        fewPerSecond: few.perSecond,
+        fewLeasesPerCommand: few.perSecond / few.calls,
         // Below, most of it is what Node needs to compile.
         clientUsPerExtension: last.clientUs,
         inBytesPerExtension: known.inBytes,
@@ -128,6 +140,9 @@ export const benchmark: Benchmark = {
     };
   },
 };
+
+/** Of a process, all due together. */
+const FEW = 5;
 
 interface Wanted {
   readonly leases: number;

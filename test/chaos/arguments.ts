@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 
 import type { WorkloadName } from './nemesis.ts';
-import { nemesesNamed, WORKLOADS } from './plan.ts';
+import { nemesesNamed, STRIKE_S, WORKLOADS } from './plan.ts';
 
 const USAGE = `chaos [--minutes M] [--pairs] [--only NAME,…] [--workload core,cron,bullmq] [--seed S] [--parallel N] [--seconds S] [--report FILE]
 chaos --episode SEED --ttl MS --workload NAME --only NAME[,NAME]   one episode again
@@ -23,62 +23,83 @@ export interface Arguments {
   readonly episode: { readonly seed: number; readonly ttlMs: number } | undefined;
 }
 
-/** Of the command line. Ends the process if they are wrong. */
+/** Of the command line. Ends the process if they are wrong, or ask how it is used. */
 export function readArguments(): Arguments {
   try {
-    return argumentsOf();
+    const given = argumentsOf(process.argv.slice(2));
+    if (given !== null) return given;
+    process.stdout.write(`${USAGE}\n`);
+    process.exit(0);
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n${USAGE}\n`);
     process.exit(2);
   }
 }
 
-function argumentsOf(): Arguments {
+/** What an episode that is played again does not leave open. */
+const FOR_ROUNDS = ['minutes', 'seed', 'pairs', 'parallel'] as const;
+
+/** Null if they ask how it is used. Throws in words if they are wrong. */
+export function argumentsOf(args: readonly string[]): Arguments | null {
   const { values } = parseArgs({
+    args: [...args],
     options: {
       minutes: { type: 'string' },
-      seed: { type: 'string', default: `${Date.now() % 2 ** 31}` },
-      only: { type: 'string', default: '' },
-      workload: { type: 'string', default: WORKLOADS.join(',') },
-      pairs: { type: 'boolean', default: false },
-      parallel: { type: 'string', default: '2' },
-      seconds: { type: 'string', default: '8' },
+      seed: { type: 'string' },
+      only: { type: 'string' },
+      workload: { type: 'string' },
+      pairs: { type: 'boolean' },
+      parallel: { type: 'string' },
+      seconds: { type: 'string', default: `${STRIKE_S}` },
       list: { type: 'boolean', default: false },
       report: { type: 'string' },
       episode: { type: 'string' },
       ttl: { type: 'string' },
+      help: { type: 'boolean', short: 'h' },
     },
   });
-  const only = commas(values.only);
+  if (values.help === true) return null;
+  const only = namesOf('only', values.only, []);
   nemesesNamed(only);
-  const workloads = commas(values.workload).map((name): WorkloadName => {
+  const workloads = namesOf('workload', values.workload, WORKLOADS).map((name): WorkloadName => {
     const known = WORKLOADS.find((each) => each === name);
-    if (known === undefined) throw new Error(`--workload is ${name}: it must be one of ${WORKLOADS.join(', ')}`);
+    if (known === undefined) throw new Error(`--workload ${name}: it must be one of ${WORKLOADS.join(', ')}`);
     return known;
   });
-  const { episode, ttl } = values;
+  const { episode, ttl, minutes, seed, parallel } = values;
+  if (episode === undefined && ttl !== undefined) throw new Error(`--ttl ${ttl}: it belongs to --episode`);
   if (episode !== undefined && (ttl === undefined || workloads.length !== 1 || only.length === 0 || only.length > 2)) {
     throw new Error('--episode needs --ttl, one --workload and one or two names in --only, as they were printed');
   }
+  const other = episode === undefined ? undefined : FOR_ROUNDS.find((name) => values[name] !== undefined);
+  if (other !== undefined) throw new Error(`--episode plays one episode: --${other} is for many`);
   return {
-    seed: numberOf('seed', values.seed, 0),
-    parallel: numberOf('parallel', values.parallel, 1),
-    strikeMs: numberOf('seconds', values.seconds, 1) * 1000,
-    forMs: values.minutes === undefined ? null : numberOf('minutes', values.minutes, 0) * 60_000,
-    ...{ only, workloads, pairs: values.pairs, list: values.list, report: values.report },
+    seed: seed === undefined ? Date.now() % 2 ** 31 : wholeOf('seed', seed, 0),
+    parallel: parallel === undefined ? 2 : wholeOf('parallel', parallel, 1),
+    strikeMs: numberOf('seconds', values.seconds, (number) => number >= 1, 'from 1') * 1000,
+    forMs: minutes === undefined ? null : numberOf('minutes', minutes, (number) => number > 0, 'above 0') * 60_000,
+    ...{ only, workloads, pairs: values.pairs ?? false, list: values.list, report: values.report },
     episode:
       episode === undefined
         ? undefined
-        : { seed: numberOf('episode', episode, 0), ttlMs: numberOf('ttl', ttl ?? '', 100) },
+        : { seed: wholeOf('episode', episode, 0), ttlMs: wholeOf('ttl', ttl ?? '', 100) },
   };
 }
 
-function numberOf(name: string, value: string, least: number): number {
-  const number = Number(value);
-  if (value !== '' && Number.isFinite(number) && number >= least) return number;
-  throw new Error(`--${name} is ${value}: it must be a number from ${least}`);
+function wholeOf(name: string, value: string, least: number): number {
+  if (/^\d+$/.test(value) && Number.isSafeInteger(Number(value)) && Number(value) >= least) return Number(value);
+  throw new Error(`--${name} is ${value}: it must be a whole number from ${least}`);
 }
 
-function commas(text: string): readonly string[] {
-  return text.split(',').filter((each) => each !== '');
+function numberOf(name: string, value: string, isRight: (number: number) => boolean, rule: string): number {
+  if (/^\d+(\.\d+)?$/.test(value) && isRight(Number(value))) return Number(value);
+  throw new Error(`--${name} is ${value}: it must be a number ${rule}`);
+}
+
+/** Divided by commas. */
+function namesOf(option: string, text: string | undefined, byDefault: readonly string[]): readonly string[] {
+  if (text === undefined) return byDefault;
+  const names = text.split(',').filter((each) => each !== '');
+  if (names.length === 0) throw new Error(`--${option} names nothing`);
+  return names;
 }

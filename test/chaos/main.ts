@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { find } from '../../scripts/services/binaries.mjs';
+import { step } from '../../scripts/lib/steps.mjs';
 import { cleanUp } from '../../scripts/services/guard.mjs';
-import { thisMachine } from '../../scripts/services/machine.mjs';
+import { ensure, NotToBeHad } from '../../scripts/services/obtain.mjs';
 import { startPostgres } from '../../scripts/services/postgres.mjs';
 import { ensurePrograms } from '../support/build-programs.ts';
 import { startRedis } from '../support/redis-server.ts';
@@ -24,16 +24,17 @@ if (list) {
     const why = needs.map(missing).find((each) => each !== null);
     console.log(why === undefined ? name : `${name}  [not on this machine: ${why}]`);
   }
+  if (missing('store-clock') !== null) console.log('(libfaketime is got by a run, if it can be had)');
   process.exit(0);
 }
 
-const report = new Report(seed, only.length > 0);
+// Not before: whoever asks for a list, or says it wrongly, waits for nothing.
+const bin = await obtained();
+const report = new Report(episode?.seed ?? seed, only.length > 0);
 for (const { name, needs = [] } of nemesesNamed(only)) {
   const why = needs.map(missing).find((each) => each !== null);
   if (typeof why === 'string') report.notRun(name, why);
 }
-const { path: bin } = find('postgres', thisMachine);
-if (bin === null) throw new Error('no PostgreSQL');
 // Killed owners come back at once.
 await ensurePrograms();
 const postgres = await startPostgres({ bin, args: ['-c', 'max_connections=500'] });
@@ -67,6 +68,7 @@ await Promise.all(
       } catch (error) {
         report.failed(plan, error);
         console.log(`NOT PLAYED  ${titleOf(plan)}: ${error instanceof Error ? (error.stack ?? '') : String(error)}`);
+        console.log(againFor(plan));
       }
     }
   }),
@@ -77,6 +79,20 @@ const code = report.isGood ? 0 : 1;
 await queue.stop();
 await cleanUp();
 process.exit(code);
+
+/** The folder of PostgreSQL's programs. Ends the process with what a person can do if the machine lacks what is needed. */
+async function obtained(): Promise<string> {
+  try {
+    const { postgres: folder } = await ensure(['redis', 'postgres', 'faketime'], { step, optional: ['faketime'] });
+    if (folder !== undefined) return folder;
+    throw new NotToBeHad('no PostgreSQL');
+  } catch (error) {
+    if (!(error instanceof NotToBeHad)) throw error;
+    process.stderr.write(`\n${error.message}\n`);
+    await cleanUp();
+    process.exit(1);
+  }
+}
 
 /** Ten minutes: whatever an episode waits for then does not come, and the others go on. */
 async function tooLong(): Promise<never> {
@@ -90,7 +106,10 @@ function tell(episode: Episode): void {
   const word = breaches.length === 0 ? 'held' : 'BREACH';
   const effects = `${faults.filter(({ effect }) => effect > 0).length} faults, ${counts.acquisitions} leases, ${counts.acceptedWrites} writes, ${counts.refusedWrites} refused`;
   console.log(`${word.padEnd(6)}  ${titleOf(plan)}: ${effects}, ${(chaosMs / 1000).toFixed(1)} s`);
-  if (breaches.length === 0) return;
+  if (breaches.length === 0) {
+    console.log(`        ${againFor(plan)}`);
+    return;
+  }
   const file = join(tmpdir(), `leasehold-chaos-${plan.seed}.json`);
   writeFileSync(
     file,
@@ -100,7 +119,11 @@ function tell(episode: Episode): void {
     console.log(all[0]);
     if (all.length > 1) console.log(`  and ${all.length - 1} more of ${rule}`);
   }
-  console.log(`its history: ${file}\nagain: npm run chaos -- ${argumentsFor(plan)}`);
+  console.log(`its history: ${file}\n${againFor(plan)}`);
+}
+
+function againFor(plan: Plan): string {
+  return `again: npm run chaos -- ${argumentsFor(plan)}`;
 }
 
 /** By the number of the rule; what is no rule's stands for itself. */

@@ -33,7 +33,7 @@ test('what a machine does not permit, and what excludes each other, is in no pla
 });
 
 test('a name that no nemesis has is answered with those that there are', () => {
-  expect(() => round({ only: ['kil'] })).toThrow(/no nemesis 'kil'; there are kill, /);
+  expect(() => round({ only: ['kil'] })).toThrow(/^--only kil: there is no such fault; there are kill, /);
 });
 
 test('a run of an earlier tick than the one before is told of, unless the store has forgotten', () => {

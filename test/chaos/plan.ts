@@ -17,6 +17,9 @@ export interface Plan {
 
 const SEATS = 3;
 
+/** How long faults are brought about, if nobody says. Seconds. */
+export const STRIKE_S = 8;
+
 export const WORKLOADS: readonly WorkloadName[] = ['core', 'cron', 'bullmq'];
 
 export interface Wanted {
@@ -43,7 +46,9 @@ function fits(workload: WorkloadName, cast: readonly Nemesis[]): boolean {
 export function nemesesNamed(names: readonly string[]): readonly Nemesis[] {
   for (const name of names) {
     if (!nemeses.some((each) => each.name === name)) {
-      throw new Error(`there is no nemesis '${name}'; there are ${nemeses.map((each) => each.name).join(', ')}`);
+      throw new Error(
+        `--only ${name}: there is no such fault; there are ${nemeses.map((each) => each.name).join(', ')}`,
+      );
     }
   }
   return names.length === 0 ? nemeses : nemeses.filter(({ name }) => names.includes(name));
@@ -89,8 +94,10 @@ export function againOf(
 }
 
 /** What makes the command play this plan again; not the same run, for its processes are real. */
-export function argumentsFor({ workload, nemeses: cast, seed, ttlMs }: Plan): string {
-  return `--episode ${seed} --ttl ${ttlMs} --workload ${workload} --only ${cast.map(({ name }) => name).join(',')}`;
+export function argumentsFor({ workload, nemeses: cast, seed, ttlMs, strikeMs }: Plan): string {
+  const names = cast.map(({ name }) => name).join(',');
+  const seconds = strikeMs === STRIKE_S * 1000 ? '' : ` --seconds ${strikeMs / 1000}`;
+  return `--episode ${seed} --ttl ${ttlMs} --workload ${workload} --only ${names}${seconds}`;
 }
 
 type Cast = readonly [WorkloadName, readonly Nemesis[]];

@@ -3,37 +3,24 @@
  * happened. Exits with 1 if a rule is broken or nothing was exercised.
  */
 
-import { availableParallelism } from 'node:os';
-import { parseArgs } from 'node:util';
 import { addCounts, noCounts, type Counts } from '../../src/testing/history/counts.ts';
 import { checkCounts } from '../../src/testing/history/validity.ts';
+import { argumentsOf, USAGE, type Asked } from './arguments.ts';
 import { addCoverage, describeCoverage, gapsIn, noCoverage } from './coverage.ts';
 import { planOf, without } from './plan.ts';
 import { describeCounts, describeFailure, describeHistory, describePlan, faultsOf } from './report.ts';
 import { simulate } from './run.ts';
 import { inWorkers, type Part } from './workers.ts';
 
-const USAGE = 'simulate [--seeds N] [--minutes M] [--from SEED] [--workers N] | --seed SEED [--without PARTS]';
-
 /** After so many the rest is likely the same. */
 const MOST_FAILURES = 5;
 const SAY_EVERY_MS = 10_000;
 /** So many seeds meet everything. */
 const ENOUGH = 5000;
+/** So many meet what V2 asks for, each of it dozens of times. */
+const SOME = 500;
 /** So many seeds at a time for a worker. */
 const PART = 20;
-
-function wrong(what: string): never {
-  process.stderr.write(`${what}\n${USAGE}\n`);
-  process.exit(2);
-}
-
-function numberOf(name: string, given: string | undefined, byDefault: number): number {
-  if (given === undefined) return byDefault;
-  const isRight = (name === 'minutes' ? /^\d+(\.\d+)?$/ : /^\d+$/).test(given);
-  if (!isRight) wrong(`--${name} is ${given}, not a ${name === 'minutes' ? '' : 'whole '}number`);
-  return Number(given);
-}
 
 async function one(seed: number, parts: readonly string[]): Promise<boolean> {
   const plan = without(planOf(seed), new Set(parts));
@@ -54,16 +41,16 @@ async function many(from: number, seeds: number, minutes: number, workers: numbe
   const coverage = noCoverage();
   const startedMs = performance.now();
   let saidMs = startedMs;
-  let failures = 0;
+  const failed: string[] = [];
   let done = 0;
   let asked = 0;
   const say = (): void => {
     const seconds = (performance.now() - startedMs) / 1000;
     const figures = [done, seconds, done / seconds].map((figure) => Math.round(figure).toLocaleString('en'));
-    console.log(`${figures[0]} seeds, ${failures} failed, ${figures[1]} s, ${figures[2]} a second`);
+    console.log(`${figures[0]} seeds, ${failed.length} failed, ${figures[1]} s, ${figures[2]} a second`);
   };
   const next = (): Part | undefined => {
-    const isOver = performance.now() - startedMs >= minutes * 60_000 || failures >= MOST_FAILURES;
+    const isOver = performance.now() - startedMs >= minutes * 60_000 || failed.length >= MOST_FAILURES;
     const part = { from: from + asked, seeds: Math.min(PART, seeds - asked) };
     if (isOver || part.seeds <= 0) return undefined;
     asked += part.seeds;
@@ -71,10 +58,12 @@ async function many(from: number, seeds: number, minutes: number, workers: numbe
   };
   await inWorkers(workers, next, (outcome) => {
     done += outcome.seeds;
-    failures += outcome.failures.length;
     addCounts(sum, outcome.counts);
     addCoverage(coverage, outcome.coverage);
-    for (const failure of outcome.failures) console.log(`\n${failure}\n`);
+    for (const { whole, short } of outcome.failures) {
+      failed.push(short);
+      console.log(`\n${whole}\n`);
+    }
     if (performance.now() - saidMs <= SAY_EVERY_MS) return;
     saidMs = performance.now();
     say();
@@ -82,33 +71,32 @@ async function many(from: number, seeds: number, minutes: number, workers: numbe
   say();
   console.log(`for 1,000 seeds: ${describeCounts(sum, done)}`);
   for (const line of describeCoverage(coverage)) console.log(line);
+  const isSome = done >= SOME;
   const gaps = checkCounts(sum);
-  for (const { message } of gaps) console.log(message);
+  for (const { message, why } of gaps) {
+    console.log(isSome ? message : `not met by so few seeds (from ${SOME} on V2 fails): ${why}`);
+  }
   // A kind of fault that never had an effect, or a moment that was never met, in so many runs proves nothing either.
   const unmet = done < ENOUGH ? [] : gapsIn(coverage, 1);
   for (const each of unmet) console.log(`V1 ${each}`);
-  return failures === 0 && gaps.length === 0 && unmet.length === 0;
+  if (done === 0) console.log('there was no time for a seed');
+  for (const each of failed) console.log(each);
+  return done > 0 && failed.length === 0 && (gaps.length === 0 || !isSome) && unmet.length === 0;
 }
 
-function argumentsOf() {
-  const text = { type: 'string' } as const;
+function asked(): Asked {
   try {
-    const options = { seeds: text, minutes: text, from: text, workers: text, seed: text, without: text };
-    return parseArgs({ options }).values;
+    const given = argumentsOf(process.argv.slice(2));
+    if (given !== null) return given;
+    console.log(USAGE);
+    process.exit(0);
   } catch (error) {
-    return wrong(String(error));
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n${USAGE}\n`);
+    process.exit(2);
   }
 }
 
-const values = argumentsOf();
-const parts = values.without === undefined ? [] : values.without.split(',');
+const its = asked();
 const isRight =
-  values.seed === undefined
-    ? await many(
-        numberOf('from', values.from, 0),
-        numberOf('seeds', values.seeds, values.minutes === undefined ? 10_000 : Infinity),
-        numberOf('minutes', values.minutes, Infinity),
-        Math.max(1, numberOf('workers', values.workers, availableParallelism())),
-      )
-    : await one(numberOf('seed', values.seed, 0), parts);
+  'seed' in its ? await one(its.seed, its.without) : await many(its.from, its.seeds, its.minutes, its.workers);
 process.exitCode = isRight ? 0 : 1;

@@ -40,14 +40,23 @@ export function describeFailure(seed: number, { run, removed, tries }: Shrunk): 
   const names = new Names();
   const story = describeHistory(run.history, names);
   const messages = [...run.problems, ...run.verdict.findings.map(({ message }) => message)].slice(0, 4);
+  // One that is repeated was made smaller before, if at all.
+  const smaller = removed.length > 0 && tries > 1 ? ` (smaller by ${removed.length} parts after ${tries} runs)` : '';
   return [
-    `seed ${seed} breaks ${faultsOf(run).join(', ')} (smaller by ${removed.length} parts after ${tries} runs)`,
+    `${titleOf(seed, run)}${smaller}`,
     ...describePlan(run.plan).map((line) => `  ${line}`),
     ...story.map((line) => `  ${line}`),
     ...messages.map((message) => names.in(message)),
     `again: ${commandOf(seed, removed)}`,
   ].join('\n');
 }
+
+/** A line for it in a list. */
+export function shortly(seed: number, { run, removed }: Shrunk): string {
+  return `${titleOf(seed, run)}, again: ${commandOf(seed, removed)}`;
+}
+
+const titleOf = (seed: number, run: Run): string => `seed ${seed} breaks ${faultsOf(run).join(', ')}`;
 
 export function commandOf(seed: number, removed: readonly string[]): string {
   const leaving = removed.length === 0 ? '' : ` --without ${removed.join(',')}`;

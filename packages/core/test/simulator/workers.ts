@@ -15,8 +15,14 @@ export interface Outcome {
   readonly seeds: number;
   readonly counts: Counts;
   readonly coverage: Coverage;
-  /** In words, each made as small as can be. */
-  readonly failures: readonly string[];
+  readonly failures: readonly Failure[];
+}
+
+/** Of a seed that was made as small as can be, in words. */
+export interface Failure {
+  readonly whole: string;
+  /** In one line. */
+  readonly short: string;
 }
 
 const WORKER = fileURLToPath(new URL('worker.ts', import.meta.url));

@@ -1,0 +1,48 @@
+// Imports nothing of the packages: they are read before anything is built.
+import { parseArgs } from 'node:util';
+
+import { unknownNames } from './catalog.ts';
+
+export const USAGE = `bench [NAME …] [--quick [--keep]]
+bench --page   only writes docs/performance.md and what is beside it, from what was kept`;
+
+export interface Arguments {
+  /** Empty: all. */
+  readonly names: readonly string[];
+  readonly size: 'quick' | 'full';
+  readonly isKept: boolean;
+  readonly page: boolean;
+}
+
+/** Null if they ask how it is used. Throws in words if they are wrong. */
+export function argumentsOf(args: readonly string[]): Arguments | null {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      quick: { type: 'boolean', default: false },
+      keep: { type: 'boolean', default: false },
+      page: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h' },
+    },
+  });
+  if (values.help === true) return null;
+  const { quick, keep, page } = values;
+  const why = unknownNames(positionals);
+  if (why !== undefined) throw new Error(why);
+  if (page && (quick || keep || positionals.length > 0)) throw new Error('--page measures nothing: it stands alone');
+  return { names: positionals, size: quick ? 'quick' : 'full', isKept: keep || !quick, page };
+}
+
+/** Of the command line. Ends the process if they are wrong, or ask how it is used. */
+export function readArguments(args: readonly string[]): Arguments {
+  try {
+    const given = argumentsOf(args);
+    if (given !== null) return given;
+    process.stdout.write(`${USAGE}\n`);
+    process.exit(0);
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n${USAGE}\n`);
+    process.exit(2);
+  }
+}
