@@ -161,8 +161,8 @@ async function handOff(context: Context, sides: readonly Hosted[], eachWayMs: nu
   for (const [index, turn] of turns.entries()) {
     const before = turns[index - 1];
     if (before === undefined || before.client === turn.client) continue;
-    // Whoever asked just now may have been on the way to the queue.
-    if (turn.asked + 2500 * eachWayMs < before.ended) idle.push(turn.begun - before.ended);
+    // Whoever asked just now may have been on the way to the queue; once there, it has been for less than a turn of the other.
+    if (turn.asked + 1500 * eachWayMs < before.ended) idle.push(turn.begun - before.ended);
   }
   return percentile(sorted(idle), 0.5);
 }
