@@ -13,7 +13,14 @@ describe.concurrent('real processes are caught', { timeout: 120_000 }, () => {
     ['whose scheduled runs write past the fence', 'no-fence', 'cron', 'pause', /^S[13] /],
     ['whose jobs write past the fence', 'no-fence', 'bullmq', 'pause', /^S[13] /],
   ])('%s', async (_, bug, workload, nemesis, rules) => {
-    const plan = { seed: 2, workload, nemeses: nemesesNamed([nemesis]), ttlMs: 800, seats: 2, strikeMs: 2500 };
+    const plan = {
+      seed: 2,
+      workload,
+      nemeses: nemesesNamed([nemesis]),
+      ttlMs: 800,
+      seats: 2,
+      strikeMs: workload === 'cron' ? 6000 : 2500,
+    };
     const { breaches } = await playEpisode(
       plan,
       { postgresUrl: inject('postgresUrl'), queueUrl: inject('redisUrl') },

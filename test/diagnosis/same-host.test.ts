@@ -127,6 +127,9 @@ describe.runIf(process.platform === 'linux')('on the same host, in the same pid 
     const pid = Number((await parent.lines.next()).value);
     const identity = identityOf(pid);
     expect(await look(identity)).toMatchObject({ state: 'alive' });
+    // A shell would reap it; what takes its place does not.
+    while (readFileSync(`/proc/${parent.identity.pid}/comm`, 'utf8') !== 'sleep\n')
+      await new Promise((resolve) => setTimeout(resolve, 1));
     process.kill(pid, 'SIGKILL');
     while (stateOf(pid) !== 'Z') await new Promise((resolve) => setTimeout(resolve, 1));
     expect(await look(identity)).toMatchObject({

@@ -88,7 +88,11 @@ export class Owner {
   manner(): Manner {
     const { random, setup } = this;
     // It shows at once, whoever is struck.
-    if (setup.bug !== null) return { rounds: 40, thinkMs: 5, restMs: 40, isStubborn: setup.bug !== 'deaf' };
+    if (setup.bug !== null) {
+      // Whose engine forgets no lease must have the time to extend before its fence tells it.
+      const thinkMs = setup.bug === 'immortal' ? setup.ttlMs : 5;
+      return { rounds: 40, thinkMs, restMs: 40, isStubborn: setup.bug !== 'deaf' };
+    }
     const isLong = random() < 0.2;
     return {
       rounds: isLong ? 8 + Math.floor(random() * 16) : 1 + Math.floor(random() * 5),
