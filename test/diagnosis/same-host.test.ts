@@ -268,7 +268,7 @@ describe.runIf(process.platform === 'linux')('in another pid namespace', () => {
     async () => {
       const script = `
       sleep 600 & first=$!; echo $first $(cut -d' ' -f22 /proc/$first/stat) $(readlink /proc/self/ns/pid)
-      read go; kill -STOP $first; echo stopped
+      read go; kill -STOP $first; until grep -q ') T ' /proc/$first/stat; do :; done; echo stopped
       read go; kill -KILL $first; wait $first 2>/dev/null; echo killed
       read go; while :; do echo $((first - 1)) > /proc/sys/kernel/ns_last_pid; sleep 600 & again=$!
         [ $again = $first ] && break; kill -KILL $again; done; echo $again
