@@ -14,12 +14,14 @@ function play(its: Plan): Promise<Episode> {
   return playEpisode(its, { postgresUrl: inject('postgresUrl'), queueUrl: inject('redisUrl') });
 }
 
-/** Nothing was broken, each fault met somebody, and somebody took over. */
+/** Nothing was broken, each fault met somebody, and work went from owner to owner. */
 function expectHeld({ plan: its, breaches, faults, counts }: Episode): void {
   expect(breaches, titleOf(its)).toEqual([]);
   const met = new Set(faults.filter(({ effect }) => effect > 0).map(({ nemesis }) => nemesis));
   expect([...met].toSorted()).toEqual(its.nemeses.map(({ name }) => name).toSorted());
-  expect(counts.takeovers).toBeGreaterThan(0);
+  // A tick whose owner was killed may be over before its lease has run out: then nobody takes over.
+  if (its.workload !== 'cron') expect(counts.takeovers).toBeGreaterThan(0);
+  expect(counts.acquisitions).toBeGreaterThan(3);
   expect(counts.acceptedWrites).toBeGreaterThan(10);
 }
 
