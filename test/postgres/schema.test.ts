@@ -127,7 +127,8 @@ describe('installSchema', () => {
     );
     expect(rows).toEqual([]);
     const fence = postgresFence(pool);
-    await using strange = connectPool(database.url, { max: 1 });
+    // A setting of each session: a pool of pg makes a new one after an error.
+    await using strange = connectPool(database.url, { max: 1, options: '-c search_path=strange,pg_catalog' });
     // Operators and functions of a schema that comes before pg_catalog: whoever takes one for what it is named after fails.
     const raises = (name: string, args: string, result: string): string =>
       `create function strange.${name}(${args}) returns ${result} language plpgsql as $$ begin raise exception 'strange'; end $$;`;
@@ -147,9 +148,7 @@ describe('installSchema', () => {
       ['pg_current_xact_id', '', 'xid8'],
       ['pg_current_xact_id_if_assigned', '', 'xid8'],
     ].map(([name, args, result]) => raises(name!, args!, result!));
-    await strange.query(
-      `create schema strange; ${operators.join('')} ${functions.join('')} set search_path = strange, pg_catalog`,
-    );
+    await pool.query(`create schema strange; ${operators.join('')} ${functions.join('')}`);
     const [earlier, later] = [grantFor(), grantFor()];
     await fence.activate({ ...later, resource: earlier.resource });
     for (const sql of [fence.guardSql(earlier), fence.admitSql(earlier), fence.activateSql(earlier)]) {
@@ -163,7 +162,8 @@ describe('installSchema', () => {
     expect(await own.write(current, () => 'written')).toBe('written');
     const ended = own.write(current, (tx) => tx.query('commit; begin'));
     await expect(ended).rejects.toThrow('ended the transaction itself');
-    await strange.query('reset search_path; drop schema strange cascade');
+    await expect(strange.query('select 1::bigint = 1::bigint')).rejects.toThrow('strange');
+    await pool.query('drop schema strange cascade');
   });
 });
 
