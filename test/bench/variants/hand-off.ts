@@ -6,6 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { libraryNamed } from '../../peers/libraries.ts';
 import { nowUs, type Side } from '../side.ts';
+import { BareWaiter } from './bare-waiter.ts';
+import type { BareLease } from './seen-scripts.ts';
 
 /** One turn of a client: when it asked, began and ended, in µs of the clock that all processes share. */
 export interface Turn {
@@ -21,7 +23,7 @@ export interface HandOffSetup {
   readonly of: number;
   /** How long each turn takes: long enough for whoever was last to be in the queue again. */
   readonly holdMs: number;
-  /** Beside `floor` and `leasehold`. */
+  /** Beside `floor`, `leasehold` and `bare scripts`. */
   readonly libraries: readonly string[];
 }
 
@@ -44,6 +46,15 @@ function leasehold(url: string): Asker {
     acquire: (resource) => leases.acquire(resource, { wait: Infinity }),
     release: (lease: Lease) => lease.release(),
     close: () => leases.close(),
+  };
+}
+
+async function bareScripts(url: string): Promise<Asker> {
+  const waiter = await BareWaiter.open(url, '10s');
+  return {
+    acquire: (resource) => waiter.acquire(resource),
+    release: (lease: BareLease) => waiter.release(lease),
+    close: () => waiter.close(),
   };
 }
 
@@ -99,6 +110,7 @@ export async function open({ url, clients, of, holdMs, libraries }: HandOffSetup
   for (const floor of floors) await floor.ready();
   const askers = new Map<string, readonly Asker[]>([
     ['leasehold', clients.map(() => leasehold(url))],
+    ['bare scripts', await Promise.all(clients.map(() => bareScripts(url)))],
     ...libraries.map(
       (name) => [name, clients.map(() => libraryNamed(name).open({ url, ttlMs: 10_000 }))] as [string, Asker[]],
     ),
