@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Redis } from 'ioredis';
 
-import { SeenScripts, type BareLease } from './seen-scripts.ts';
+import type { BareLease, SeenScripts } from './seen-scripts.ts';
 
 /**
  * Waits for its turn by our scripts and messages, over two plain clients: without manager, deadlines, refreshes, and whatever
@@ -11,26 +11,22 @@ export class BareWaiter {
   readonly #commands: Redis;
   readonly #messages: Redis;
   readonly #scripts: SeenScripts;
-  readonly #channel: string;
+  readonly #channel = `bare:${randomBytes(9).toString('base64url')}`;
   /** By leaseId. */
   readonly #asleep = new Map<string, () => void>();
   /** Told before the answer has come that there is something to wait for. */
   readonly #early = new Set<string>();
 
-  private constructor(commands: Redis, messages: Redis, channel: string, scripts: SeenScripts) {
-    this.#commands = commands;
-    this.#messages = messages;
-    this.#channel = channel;
+  constructor(url: string, scripts: SeenScripts) {
     this.#scripts = scripts;
-    messages.on('message', (_channel: string, text: string) => this.#hear(text));
+    this.#commands = new Redis(url);
+    this.#messages = new Redis(url);
+    for (const client of [this.#commands, this.#messages]) client.on('error', () => {});
+    this.#messages.on('message', (_channel: string, text: string) => this.#hear(text));
   }
 
-  static async open(url: string, ttl: '10s'): Promise<BareWaiter> {
-    const [commands, messages] = [new Redis(url), new Redis(url)];
-    for (const client of [commands, messages]) client.on('error', () => {});
-    const channel = `bare:${randomBytes(9).toString('base64url')}`;
-    await messages.subscribe(channel);
-    return new BareWaiter(commands, messages, channel, await SeenScripts.look(commands, url, { ttl, wait: Infinity }));
+  async ready(): Promise<void> {
+    await this.#messages.subscribe(this.#channel);
   }
 
   async acquire(resource: string): Promise<BareLease> {

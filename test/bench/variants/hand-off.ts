@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { libraryNamed } from '../../peers/libraries.ts';
 import { nowUs, type Side } from '../side.ts';
 import { BareWaiter } from './bare-waiter.ts';
-import type { BareLease } from './seen-scripts.ts';
+import { SeenScripts, type BareLease } from './seen-scripts.ts';
 
 /** One turn of a client: when it asked, began and ended, in µs of the clock that all processes share. */
 export interface Turn {
@@ -33,6 +33,8 @@ export interface Round {
   readonly until: number;
 }
 
+const TTL = '10s';
+
 interface Asker {
   /** Waits as long as it takes. */
   acquire(resource: string): Promise<unknown>;
@@ -41,7 +43,7 @@ interface Asker {
 }
 
 function leasehold(url: string): Asker {
-  const leases = new LeaseManager({ store: redisStore(url), ttl: '10s' });
+  const leases = new LeaseManager({ store: redisStore(url), ttl: TTL });
   return {
     acquire: (resource) => leases.acquire(resource, { wait: Infinity }),
     release: (lease: Lease) => lease.release(),
@@ -49,13 +51,23 @@ function leasehold(url: string): Asker {
   };
 }
 
-async function bareScripts(url: string): Promise<Asker> {
-  const waiter = await BareWaiter.open(url, '10s');
+async function bareScripts(url: string, scripts: SeenScripts): Promise<Asker> {
+  const waiter = new BareWaiter(url, scripts);
+  await waiter.ready();
   return {
     acquire: (resource) => waiter.acquire(resource),
     release: (lease: BareLease) => waiter.release(lease),
     close: () => waiter.close(),
   };
+}
+
+async function waitingScripts(url: string): Promise<SeenScripts> {
+  const client = new Redis(url);
+  try {
+    return await SeenScripts.look(client, url, { ttl: TTL, wait: Infinity });
+  } finally {
+    client.disconnect();
+  }
 }
 
 /** Who ends wakes the next by a message, who is woken sends one SET. Nobody decides who is next: it is known. */
@@ -106,11 +118,12 @@ class Floor {
 }
 
 export async function open({ url, clients, of, holdMs, libraries }: HandOffSetup): Promise<Side> {
+  const scripts = await waitingScripts(url);
   const floors = clients.map((client) => new Floor(url, client, of));
   for (const floor of floors) await floor.ready();
   const askers = new Map<string, readonly Asker[]>([
     ['leasehold', clients.map(() => leasehold(url))],
-    ['bare scripts', await Promise.all(clients.map(() => bareScripts(url)))],
+    ['bare scripts', await Promise.all(clients.map(() => bareScripts(url, scripts)))],
     ...libraries.map(
       (name) => [name, clients.map(() => libraryNamed(name).open({ url, ttlMs: 10_000 }))] as [string, Asker[]],
     ),

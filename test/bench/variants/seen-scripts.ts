@@ -36,6 +36,8 @@ export class SeenScripts {
     url: string,
     { ttl = '30s', ...options }: Pick<LeaseManagerOptions, 'ttl'> & Pick<AcquireOptions, 'wait'> = {},
   ): Promise<SeenScripts> {
+    // The client takes what it sees before it has seen that it may look for an answer: nobody speaks meanwhile.
+    await client.ping();
     const onlooker = await client.monitor();
     // Others may look for theirs at the same time.
     const name = randomBytes(8).toString('hex');
