@@ -50,7 +50,7 @@ await command(async (stopping) => {
     const report = join(guardedFolder('results'), 'results.json');
     const env = { ...process.env, ...found, ...(isOther && { LEASEHOLD_BULLMQ: version }) };
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-    const args = ['run', '--project=unit', '--project=services', ...reporters, ...files];
+    const args = ['run', '--project=unit', '--project=mocks', '--project=services', ...reporters, ...files];
     const tests = await runNode([vitest, ...args], { cwd: root, env, stopping });
     const types = isOther ? await checkTypes(version, stopping) : 0;
     if (stopping.aborted) return 1;
