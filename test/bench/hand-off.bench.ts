@@ -39,13 +39,13 @@ export const benchmark: Benchmark = {
       ...libraries.map((name) => ({ name, kind: 'peer' as const, variant: name })),
       { name: BARE, kind: 'other', variant: 'bare scripts' },
     ];
-    const sides: Hosted[] = [];
-    // One after the other: each looks at first at what the server is asked.
-    for (const side of [0, 1]) {
-      const clients = Array.from({ length: CLIENTS }, (_, client) => client).filter((client) => client % 2 === side);
-      const setup: HandOffSetup = { url, clients, of: CLIENTS, holdMs: HOLD_MS, libraries };
-      sides.push(await context.host('hand-off', setup));
-    }
+    const sides = await Promise.all(
+      [0, 1].map((side) => {
+        const clients = Array.from({ length: CLIENTS }, (_, client) => client).filter((client) => client % 2 === side);
+        const setup: HandOffSetup = { url, clients, of: CLIENTS, holdMs: HOLD_MS, libraries };
+        return context.host('hand-off', setup);
+      }),
+    );
     const [first, second] = sides as [Hosted, Hosted];
     let rounds = 0;
     const named = (variant: string, until = 0): Round => ({ variant, resource: `${variant}-${rounds++}`, until });

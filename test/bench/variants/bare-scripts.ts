@@ -19,7 +19,7 @@ export class BareScripts {
   static async open(url: string): Promise<BareScripts> {
     const client = new Redis(url);
     client.on('error', () => {});
-    return new BareScripts(client, await SeenScripts.look(client, url));
+    return new BareScripts(client, await SeenScripts.look(url));
   }
 
   async pair(resource: string): Promise<void> {

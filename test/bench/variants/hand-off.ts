@@ -61,15 +61,6 @@ async function bareScripts(url: string, scripts: SeenScripts): Promise<Asker> {
   };
 }
 
-async function waitingScripts(url: string): Promise<SeenScripts> {
-  const client = new Redis(url);
-  try {
-    return await SeenScripts.look(client, url, { ttl: TTL, wait: Infinity });
-  } finally {
-    client.disconnect();
-  }
-}
-
 /** Who ends wakes the next by a message, who is woken sends one SET. Nobody decides who is next: it is known. */
 class Floor {
   readonly client: number;
@@ -118,7 +109,7 @@ class Floor {
 }
 
 export async function open({ url, clients, of, holdMs, libraries }: HandOffSetup): Promise<Side> {
-  const scripts = await waitingScripts(url);
+  const scripts = await SeenScripts.look(url, { ttl: TTL, wait: Infinity });
   const floors = clients.map((client) => new Floor(url, client, of));
   for (const floor of floors) await floor.ready();
   const askers = new Map<string, readonly Asker[]>([

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { LeaseManager, type AcquireOptions, type LeaseManagerOptions } from '@leasehold/core';
 import { redisStore } from '@leasehold/core/redis';
 import type { Redis } from 'ioredis';
+
+import { TcpProxy } from '../../support/proxy.ts';
 
 /** Whose lease it is to be. */
 export interface BareLease {
@@ -20,38 +21,32 @@ export class SeenScripts {
   readonly #key: string;
   readonly #channel: string;
 
-  private constructor(name: string, calls: readonly (readonly string[])[]) {
+  private constructor(name: string, acquire: readonly string[], release: readonly string[]) {
     this.#key = `{${name}}`;
-    const [acquire = [], release = []] = calls.map(([, ...args]) => args);
     this.#acquire = acquire;
     this.#release = release;
     const own = acquire.slice(2 + Number(acquire[1]));
     this.#leaseId = own[0] ?? '';
     this.#channel = own[4] ?? '';
-    if (calls.length !== 2 || !release.includes(this.#leaseId)) throw new Error('one lease is not two scripts');
+    if (!release.includes(this.#leaseId)) throw new Error('the two scripts are not of one lease');
   }
 
   static async look(
-    client: Redis,
     url: string,
     { ttl = '30s', ...options }: Pick<LeaseManagerOptions, 'ttl'> & Pick<AcquireOptions, 'wait'> = {},
   ): Promise<SeenScripts> {
-    // The client takes what it sees before it has seen that it may look for an answer: nobody speaks meanwhile.
-    await client.ping();
-    const onlooker = await client.monitor();
+    const { hostname, port } = new URL(url);
+    await using proxy = await TcpProxy.start({ host: hostname, port: Number(port) });
+    await using leases = new LeaseManager({ store: redisStore(proxy.redisUrl), ttl });
     // Others may look for theirs at the same time.
     const name = randomBytes(8).toString('hex');
-    const calls: string[][] = [];
-    onlooker.on('monitor', (_: string, args: string[]) => {
-      if (args[0]?.toLowerCase() === 'evalsha' && args.some((arg) => arg.endsWith(`{${name}}`))) calls.push(args);
-    });
-    await using leases = new LeaseManager({ store: redisStore(url), ttl });
     // Once for the scripts to be known: the first time they are sent as text.
     await (await leases.acquire(`${name}:first`, options)).release();
-    await (await leases.acquire(name, options)).release();
-    while (calls.length < 2) await once(onlooker, 'monitor');
-    onlooker.disconnect();
-    return new SeenScripts(name, calls);
+    const acquire = proxy.nextRequest('evalsha');
+    const lease = await leases.acquire(name, options);
+    const release = proxy.nextRequest('evalsha');
+    await lease.release();
+    return new SeenScripts(name, argumentsOf(await acquire), argumentsOf(await release));
   }
 
   acquire(client: Redis, lease: BareLease): Promise<string> {
@@ -75,4 +70,13 @@ export class SeenScripts {
     const [sha = '', keys = '0', ...rest] = args;
     return client.evalsha(sha, Number(keys), ...rest) as Promise<string>;
   }
+}
+
+/** What follows EVALSHA in a request, as it went over the wire: the length of each, and it; nothing of ours has a line end. */
+function argumentsOf(request: Buffer): readonly string[] {
+  return request
+    .toString()
+    .split('\r\n')
+    .filter((_, index) => index > 0 && index % 2 === 0)
+    .slice(1);
 }
