@@ -84,6 +84,7 @@ export class Runs implements JobRunner {
 
   async idle(): Promise<void> {
     await this.#live.idle();
+    await Parking.of(this.#manager).rest();
     await this.#manager.jobs.released();
   }
 

@@ -149,8 +149,9 @@ export function withLease<Base extends WorkerClass>(
     /**
      * Takes no more jobs; lets those that run end for `grace`, then aborts them (`RunCancelledError`, reason `shutdown`) and
      * waits until they have settled or were abandoned. What gives up because of it goes back to its queue, for another
-     * worker at once, without using an attempt; what returns is completed. Leases are released, and if the manager is the
-     * worker's own, it is closed as well; one that was given stays open. Comes to an end also while BullMQ's store is out of
+     * worker at once, without using an attempt; what returns is completed. Leases are released, those of the manager that linger
+     * as well, and places in line are given up. If the manager is the worker's own, it is closed; one that was given stays
+     * open. Comes to an end also while BullMQ's store is out of
      * reach, within about 10 s of the last job. Forced it waits for no job: those that do not give up as soon as they are aborted are
      * left behind, as after `abandonAfter`. Called again it gives the first answer.
      */

@@ -31,6 +31,8 @@ export interface JobParts {
   obtain(resource: string, settings: AcquireSettings): Promise<Tenure | Refusal>;
   runBody<T>(tenure: Tenure, settings: AcquireSettings, body: RunBody<T>, job: JobSide): Promise<T>;
   giveBack(tenure: Tenure): Promise<unknown>;
+  /** Gives back what lingers, and waits for what is on its way back. Must not reject. */
+  settle(): Promise<void>;
 }
 
 /**
@@ -64,9 +66,13 @@ export class Jobs {
     return { ran: true, value: await this.#parts.runBody(tenure, settings, body, side) };
   }
 
-  /** Resolves when all that has been given back until now is, or will be known to the store too late. Never rejects. */
+  /**
+   * For a worker that ends while its manager goes on. Gives back what lingers; resolves when all that has been given back or
+   * withdrawn until now is, or will be known to the store too late. Never rejects.
+   */
   async released(): Promise<void> {
     await Promise.all(this.#releases.values());
+    await this.#parts.settle();
   }
 
   /** Left as soon as the brake is pulled; what is granted after that is given back, and is a release from now on. */

@@ -131,6 +131,7 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
       obtain: (resource, given) => this.#obtain(resource, given),
       runBody: (...args) => this.#runBody(...args),
       giveBack: (tenure) => this.#releaser.release(tenure, 'not-started'),
+      settle: () => this.#lingerer.settle(),
     });
     this.#context.announcer.opened(timing, store.description);
   }

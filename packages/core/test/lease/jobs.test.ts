@@ -60,6 +60,53 @@ describe('runs that follow one another', () => {
     await manager.close();
   });
 
+  it('are all given back when that is said, those that linger as well, and the manager goes on', async () => {
+    const { manager, store, other } = bench({ linger: 500 });
+    const settings = manager.jobs.prepare({});
+    await manager.jobs.tryRun('a', settings, brake(), () => {});
+    expect(store.calls.release).toBe(0);
+    const held = deferred();
+    store.once('release', { request: held.promise });
+    let isReleased = false;
+    const released = manager.jobs.released().then(() => (isReleased = true));
+    await new Promise(setImmediate);
+    expect(isReleased).toBe(false);
+    held.resolve();
+    await released;
+    await expect(other().run('a', () => 'theirs')).resolves.toBe('theirs');
+    await expect(manager.run('a', () => 'ours')).resolves.toBe('ours');
+    await manager.close();
+  });
+
+  it('are all given back when that is said, and what stood in line has left it; a silent store is waited for no longer than a call', async () => {
+    const { manager, store, other, clock } = bench();
+    const theirs = await other().acquire('a');
+    const controller = new AbortController();
+    const waiting = manager.tryRun('a', { wait: '1h', signal: controller.signal }, () => expect.unreachable());
+    await clock.advanceAsync(10);
+    const held = deferred();
+    store.once('cancel', { request: held.promise });
+    controller.abort();
+    await expect(waiting).rejects.toMatchObject({ code: 'RUN_CANCELLED' });
+    let isReleased = false;
+    const released = manager.jobs.released().then(() => (isReleased = true));
+    await clock.advanceAsync(10);
+    expect(isReleased).toBe(false);
+    held.resolve();
+    await released;
+    store.set('release', { reply: 'lost' });
+    await manager.jobs.tryRun('b', manager.jobs.prepare({}), brake(), () => {});
+    const silent = manager.jobs.released();
+    // One call for the release, one for its second try, one for what is behind that.
+    await clock.advanceAsync(2000);
+    await silent;
+    store.heal();
+    await theirs.release();
+    const closed = manager.close();
+    await clock.advanceAsync(5000);
+    await closed;
+  });
+
   it('end the lease with the body: no longer held, and refused at once, while the release is under way', async () => {
     const { manager, store } = bench();
     const held = deferred();
