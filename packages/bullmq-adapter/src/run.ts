@@ -92,7 +92,11 @@ export class Runs implements JobRunner {
     return this.#live.processing(job);
   }
 
-  cancelAll(reason: Error): void {
+  cancel(jobId: string, reason: unknown): boolean {
+    return this.#live.cancel(jobId, reason);
+  }
+
+  cancelAll(reason: unknown): void {
     this.#live.cancelAll(reason);
   }
 

@@ -12,7 +12,7 @@ import {
   type LeasedWorkerOptions,
   type LeaseSettings,
 } from './options.ts';
-import { checkProcessor, withThreeParameters } from './processor.ts';
+import { checkProcessor, withoutSignal } from './processor.ts';
 import { Runs } from './run.ts';
 import type { JobRunner } from './runner.ts';
 import { inSandbox } from './sandbox.ts';
@@ -76,7 +76,7 @@ export function withLease<Base extends WorkerClass>(
       manager.checkOptions(settings.acquire);
 
       const isJobScope = settings.scope === 'job';
-      super(name, withThreeParameters(processor), isJobScope ? options : { ...options, autorun: false }, ...rest);
+      super(name, withoutSignal(processor), isJobScope ? options : { ...options, autorun: false }, ...rest);
 
       this.#isSandboxed = typeof processor !== 'function';
       this.#graceMs = settings.graceMs;
@@ -113,6 +113,17 @@ export function withLease<Base extends WorkerClass>(
     override trace<T>(...[kind, operation, destination, callback, source]: TraceArguments<T>): Promise<T | Promise<T>> {
       const shown = operation === 'process' ? showingSpan(callback) : callback;
       return super.trace(kind, operation, destination, shown, source);
+    }
+
+    /** As BullMQ's; `reason` is the cause of the `RunCancelledError` that the job's signal is aborted with. */
+    override cancelJob(jobId: string, reason?: string): boolean {
+      const isKnown = super.cancelJob(jobId, reason);
+      return this.#runner.cancel(jobId, reason) || isKnown;
+    }
+
+    override cancelAllJobs(reason?: string): void {
+      super.cancelAllJobs(reason);
+      this.#runner.cancelAll(reason);
     }
 
     /** With scope `worker`: begins to stand for election. Resolves when it stands no more, paused or closed. */

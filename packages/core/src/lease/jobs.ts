@@ -3,6 +3,7 @@ import type { AcquireSettings } from '../options.ts';
 import { isRefusal } from './acquirer.ts';
 import type { RunBody, TryRunResult } from './manager.ts';
 import type { Refusal } from './refusal.ts';
+import { KEPT } from './releaser.ts';
 import type { Tenure } from './tenure.ts';
 
 /**
@@ -29,6 +30,8 @@ export interface JobSide {
 export interface JobParts {
   prepare(options: object): AcquireSettings;
   obtain(resource: string, settings: AcquireSettings): Promise<Tenure | Refusal>;
+  /** What lingers and fits; undefined if the store must be asked. */
+  obtainNow(resource: string, settings: AcquireSettings): Tenure | undefined;
   runBody<T>(tenure: Tenure, settings: AcquireSettings, body: RunBody<T>, job: JobSide): Promise<T>;
   giveBack(tenure: Tenure): Promise<unknown>;
   /** Gives back what lingers, and waits for what is on its way back. Must not reject. */
@@ -42,7 +45,9 @@ export interface JobParts {
 export class Jobs {
   readonly #parts: JobParts;
   readonly #releases = new Map<string, Promise<unknown>>();
-  readonly #behind = (tenure: Tenure, release: Promise<unknown>): void => this.#keep(tenure.resource, release);
+  readonly #behind = (tenure: Tenure, release: Promise<unknown>): void => {
+    if (release !== KEPT) this.#keep(tenure.resource, release);
+  };
 
   constructor(parts: JobParts) {
     this.#parts = parts;
@@ -53,14 +58,19 @@ export class Jobs {
     return this.#parts.prepare(options);
   }
 
-  /** For settings that do not wait and have no signal; rejects as `tryRun` does. */
+  /** For settings that do not wait and have no signal; rejects as `tryRun` does. `asks` is called before the store is asked. */
   async tryRun<T>(
     resource: string,
     settings: AcquireSettings,
     brake: Brake,
     body: RunBody<T>,
+    asks?: () => void,
   ): Promise<TryRunResult<T>> {
-    const tenure = await this.#obtain(resource, settings, brake);
+    let tenure: Tenure | Refusal | undefined = brake.aborted ? undefined : this.#parts.obtainNow(resource, settings);
+    if (tenure === undefined) {
+      asks?.();
+      tenure = await this.#obtain(resource, settings, brake);
+    }
     if (isRefusal(tenure)) return { ran: false, ...tenure };
     const side = { brake, behind: this.#behind };
     return { ran: true, value: await this.#parts.runBody(tenure, settings, body, side) };
