@@ -38,6 +38,10 @@ export interface JobParts {
   settle(): Promise<void>;
 }
 
+function ran<T>(value: T): TryRunResult<T> {
+  return { ran: true, value };
+}
+
 /**
  * Runs that follow one another at once, as the jobs of a queue do. As `tryRun` of the manager, except that nobody waits
  * for the release but the next run of that resource here: until then a run that has resolved may still hold it for others.
@@ -59,21 +63,18 @@ export class Jobs {
   }
 
   /** For settings that do not wait and have no signal; rejects as `tryRun` does. `asks` is called before the store is asked. */
-  async tryRun<T>(
+  tryRun<T>(
     resource: string,
     settings: AcquireSettings,
     brake: Brake,
     body: RunBody<T>,
     asks?: () => void,
   ): Promise<TryRunResult<T>> {
-    let tenure: Tenure | Refusal | undefined = brake.aborted ? undefined : this.#parts.obtainNow(resource, settings);
-    if (tenure === undefined) {
-      asks?.();
-      tenure = await this.#obtain(resource, settings, brake);
-    }
-    if (isRefusal(tenure)) return { ran: false, ...tenure };
     const side = { brake, behind: this.#behind };
-    return { ran: true, value: await this.#parts.runBody(tenure, settings, body, side) };
+    const tenure = brake.aborted ? undefined : this.#parts.obtainNow(resource, settings);
+    if (tenure !== undefined) return this.#parts.runBody(tenure, settings, body, side).then(ran);
+    asks?.();
+    return this.#askAndRun(resource, settings, body, side);
   }
 
   /**
@@ -83,6 +84,17 @@ export class Jobs {
   async released(): Promise<void> {
     await Promise.all(this.#releases.values());
     await this.#parts.settle();
+  }
+
+  async #askAndRun<T>(
+    resource: string,
+    settings: AcquireSettings,
+    body: RunBody<T>,
+    side: JobSide,
+  ): Promise<TryRunResult<T>> {
+    const tenure = await this.#obtain(resource, settings, side.brake);
+    if (isRefusal(tenure)) return { ran: false, ...tenure };
+    return ran(await this.#parts.runBody(tenure, settings, body, side));
   }
 
   /** Left as soon as the brake is pulled; what is granted after that is given back, and is a release from now on. */
