@@ -107,12 +107,14 @@ export function withLease<Base extends WorkerClass>(
     protected override callProcessJob(job: Job, token: string, signal?: AbortSignal): Promise<unknown> {
       const process = (ours: AbortSignal): Promise<unknown> => super.callProcessJob(job, token, ours);
       const body = this.#isSandboxed ? (ours: AbortSignal) => inSandbox(job, ours, process) : process;
+      // Without telemetry a span that is found here is that of another worker, whose job has made this one.
+      if (this.opts.telemetry === undefined) return this.#runner.run(job, token, signal, body);
       return traced(job, () => this.#runner.run(job, token, signal, body));
     }
 
     override trace<T>(...[kind, operation, destination, callback, source]: TraceArguments<T>): Promise<T | Promise<T>> {
-      const shown = operation === 'process' ? showingSpan(callback) : callback;
-      return super.trace(kind, operation, destination, shown, source);
+      const isShown = operation === 'process' && this.opts.telemetry !== undefined;
+      return super.trace(kind, operation, destination, isShown ? showingSpan(callback) : callback, source);
     }
 
     /** As BullMQ's; `reason` is the cause of the `RunCancelledError` that the job's signal is aborted with. */
