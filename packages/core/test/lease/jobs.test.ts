@@ -1,4 +1,4 @@
-import { RunCancelledError } from '@leasehold/core';
+import { MemoryFence, RunCancelledError } from '@leasehold/core';
 import { describe, expect, it } from 'vitest';
 import type { Brake } from '../../src/lease/jobs.ts';
 import { bench, deferred } from './setup.ts';
@@ -208,5 +208,39 @@ describe('runs that follow one another', () => {
     });
     await expect(lost).rejects.toMatchObject({ code: 'LEASE_LOST', settled: { value: 'late' } });
     await manager.close();
+  });
+
+  it('take a lease that lingers at once and ask nothing; never past a fence or a brake, and not while the manager closes', async () => {
+    const { manager, store } = bench({ linger: 500 });
+    const { jobs } = manager;
+    const fence = new MemoryFence();
+    const [plain, fenced] = [jobs.prepare({}), jobs.prepare({ fences: [fence] })];
+    const asked: string[] = [];
+    const run = async (settings: typeof plain): Promise<number> => {
+      const body = ({ fencingToken }: { readonly fencingToken: number }): number => fencingToken;
+      const result = await jobs.tryRun('a', settings, brake(), body, () => asked.push('asked'));
+      return result.ran ? result.value : 0;
+    };
+    const tokens = [await run(plain), await run(plain)];
+    expect([asked, store.calls.acquire, store.calls.release]).toEqual([['asked'], 1, 0]);
+    const inside = await jobs.tryRun('a', fenced, brake(), async ({ grant, fencingToken }) => {
+      tokens.push(fencingToken);
+      return (await fence.highest(grant.resource))?.fencingToken;
+    });
+    expect(inside).toMatchObject({ value: tokens[2] });
+    expect(store.calls.acquire).toBe(1);
+    const its = brake();
+    its.pull(new Error('enough'));
+    await expect(jobs.tryRun('a', plain, its, () => expect.unreachable())).rejects.toMatchObject({
+      code: 'RUN_CANCELLED',
+    });
+    tokens.push(await run(plain));
+    expect(tokens).toEqual([...new Set(tokens)].toSorted((a, b) => a - b));
+    const closed = manager.close();
+    await expect(jobs.tryRun('a', plain, brake(), () => expect.unreachable())).rejects.toMatchObject({
+      code: 'MANAGER_CLOSED',
+    });
+    await closed;
+    expect(store.calls.release).toBe(1);
   });
 });
