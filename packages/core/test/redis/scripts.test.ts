@@ -227,7 +227,7 @@ test('read', () => {
   expect(readReply(['none'], args, 'reports')).toBeNull();
   expect(() => readReply(['foreign', '1', 'hash'], args, 'reports')).toThrow('holds a hash that is not ours');
   expect(() => readReply(['record', '1', '0'], args, 'reports')).toThrow(MalformedReply);
-  const values = ['', '{"pid":7}', 'abc', '17', '1000', '1', '2', '3', '4', '', 'web-1 pid 7', '16', '3', 'released'];
+  const values = ['', '{"pid":7}', 'abc', '17', 'over 1000 4 2 3', '1', 'web-1 pid 7', '16', '3', 'released'];
   expect(readReply(['record', '5', '2', ...values], args, 'reports')).toEqual({
     state: 'free',
     owner: '',

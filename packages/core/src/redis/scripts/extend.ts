@@ -2,6 +2,7 @@ import type { ExtendItem, ExtendVerdict, StoreCall } from '../../store/store.ts'
 import { keyOf, MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
 import { isFigure, NOW_TEXT } from './lua.ts';
 import { isLossReason } from './reply.ts';
+import { TERM } from './term.ts';
 
 /**
  * KEYS  1… the records
@@ -18,71 +19,79 @@ import { isLossReason } from './reply.ts';
  */
 const lua = `#!lua flags=allow-oom
 local f, call, pcall = string.format, redis.call, redis.pcall
+local match, sub = string.match, string.sub
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local at = ${NOW_TEXT}
--- By their texts: in a batch few numbers are different, and to read or write one is dear.
-local figures, nexts, ends, texts = {}, {}, {}, {}
-local function figure(text)
-  local number = figures[text]
-  if number == nil then
-    number = tonumber(text)
-    number = ${isFigure('number')} and number
-    figures[text] = number
+local usual = ARGV[2]
+local till = now + usual * 1000
+local times = f(' %s %.0f', at, till)
+
+-- The usual: held, of the usual ttl, and not run out. In a batch few terms are different, and most of those in their times
+-- alone; so what each is to be is remembered by its text, and by what is before its times.
+local nexts, heads = {}, {}
+local function next_of(term)
+  local head, expires = sub(term, 1, -35), tonumber(sub(term, -16))
+  local next = heads[head]
+  if next == nil then
+    local ttl, count = match(head, '^held (%d+) (%d+)$')
+    count = tonumber(count)
+    next = ttl == usual and ${isFigure('count')} and f('held %s %.0f', ttl, count + 1) .. times
+    heads[head] = next or false
   end
-  return number
+  if not next or not expires or expires <= now or expires > till then return false end
+  nexts[term] = next
+  return next
 end
-local function verdict(rec, id, ttl_ms, json)
-  local r = pcall('HMGET', rec, 'owner', 'lease_id', 'ttl_ms', 'expires_us', 'revoked', 'extensions')
+
+-- Everything else.
+local function judge(rec, id, ttl_ms, json)
+  local r = pcall('HMGET', rec, 'owner', 'lease_id', 'fencing_token', 'term', 'prev_reason')
   if r.err then return string.find(r.err, 'WRONGTYPE', 1, true) and 'foreign' or 'unknown' end
-  local owner, lease_id, ttl_text, count = r[1], r[2], r[3], r[6] or '0'
-  local ttl, expires = figure(ttl_text), figure(r[4])
-  local is_whole = owner and lease_id and ttl and expires and figure(count)
-  if not is_whole or lease_id ~= id or owner == '' then
-    local more = call('HMGET', rec, 'fencing_token', 'prev_reason')
-    if not more[1] and (owner == '' and lease_id == '' or call('EXISTS', rec) == 0) then return 'lost missing' end
-    if not is_whole or not more[1] then return 'foreign' end
-    if lease_id ~= id then return 'lost superseded' end
-    return 'lost ' .. (more[2] == 'force-released' and more[2] or 'released')
-  end
+  local owner, lease_id, token, term = r[1], r[2], r[3], r[4]
+  if not token and (owner == '' and lease_id == '' or call('EXISTS', rec) == 0) then return 'lost missing' end
+  local state, ttl, count, extended, expires = match(term or '', ${TERM})
+  ttl, count, expires = tonumber(ttl), tonumber(count), tonumber(expires)
+  local is_whole = owner and lease_id and token and
+    (owner == '' and state == 'over' or owner ~= '' and (state == 'held' or state == 'revoked')) and
+    ${isFigure('ttl')} and ${isFigure('count')} and ${isFigure('expires')}
+  if not is_whole then return 'foreign' end
+  if lease_id ~= id then return 'lost superseded' end
+  if owner == '' then return 'lost ' .. (r[5] == 'force-released' and r[5] or 'released') end
   if expires > now + ttl * 1000 then
     -- Farther ahead than it can have been set: the clock went back.
     expires = now + ttl * 1000
-    call('HSET', rec, 'expires_us', f('%.0f', expires))
+    call('HSET', rec, 'term', f('%s %.0f %.0f %s %.0f', state, ttl, count, extended, expires))
   end
   if expires <= now then return 'lost expired' end
-  if r[5] == id then return 'revoked ' .. f('%.0f', expires - now) end
-  local till, next_count = ends[ttl_ms], nexts[count]
-  if not till then
-    till = now + ttl_ms * 1000
-    ends[ttl_ms], texts[ttl_ms] = till, f('%.0f', till)
+  if state == 'revoked' then return 'revoked ' .. f('%.0f', expires - now) end
+  local wanted = now + ttl_ms * 1000
+  -- A shorter ttl than the one the expiry came from: neither goes down, it has been promised.
+  local is_kept = wanted < expires
+  if not is_kept then ttl, expires = ttl_ms, wanted end
+  if type(pcall('HSET', rec, 'term', f('held %.0f %.0f %s %.0f', ttl, count + 1, at, expires))) == 'table' then
+    return 'unknown'
   end
-  if not next_count then
-    next_count = f('%.0f', figure(count) + 1)
-    nexts[count] = next_count
-  end
-  local done
-  if till < expires then
-    -- A shorter ttl than the one the expiry came from: neither goes down, it has been promised.
-    done = pcall('HSET', rec, 'extended_us', at, 'extensions', next_count)
-  elseif ttl_text == ttl_ms then
-    done = pcall('HSET', rec, 'expires_us', texts[ttl_ms], 'extended_us', at, 'extensions', next_count)
-  else
-    done = pcall('HSET', rec, 'expires_us', texts[ttl_ms], 'extended_us', at, 'extensions', next_count,
-      'ttl_ms', ttl_ms)
-  end
-  if type(done) == 'table' then return 'unknown' end
   if json then pcall('HSET', rec, 'owner_json', json) end
-  if till < expires then return 'extended ' .. f('%.0f', expires - now) end
+  if is_kept then return 'extended ' .. f('%.0f', expires - now) end
 end
+
 local ttls, owners = {}, {}
 for i = #KEYS + 3, #ARGV, 2 do
-  local of, what = string.sub(ARGV[i], 1, 1) == 't' and ttls or owners, string.sub(ARGV[i], 2)
+  local of, what = sub(ARGV[i], 1, 1) == 't' and ttls or owners, sub(ARGV[i], 2)
   for which in string.gmatch(ARGV[i + 1], '%d+') do of[tonumber(which)] = what end
 end
-local usual, extended, lines = ARGV[2], 0, {}
+local extended, lines = 0, {}
 for i = 1, #KEYS do
-  local other = verdict(KEYS[i], ARGV[2 + i], ttls[i] or usual, owners[i])
+  local rec, id = KEYS[i], ARGV[2 + i]
+  local r = pcall('HMGET', rec, 'lease_id', 'term')
+  local term = r[1] == id and not ttls[i] and r[2]
+  local next, other = term and (nexts[term] or next_of(term)), nil
+  if next and type(pcall('HSET', rec, 'term', next)) ~= 'table' then
+    if owners[i] then pcall('HSET', rec, 'owner_json', owners[i]) end
+  else
+    other = judge(rec, id, ttls[i] or usual, owners[i])
+  end
   if other then
     lines[#lines + 1] = '\\n' .. i .. ' ' .. other
   else
