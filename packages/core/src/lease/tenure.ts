@@ -225,10 +225,13 @@ export class Tenure implements Slotted {
     return this.#windowMs - elapsedMs(this.#owner.clock.since(this.#stamp));
   }
 
-  /** Milliseconds of trust left by the clocks now, 0 if not held. Marks the lease lost when the window has closed. */
-  remainingMs(): number {
+  /**
+   * Milliseconds of trust left by the clocks now, 0 if not held. Marks the lease lost when the window has closed. Whoever asks
+   * about many at one instant may have read the clocks once for all of them.
+   */
+  remainingMs(now?: Stamp): number {
     if (!this.live) return 0;
-    const elapsed = this.#owner.clock.since(this.#stamp);
+    const elapsed = this.#owner.clock.since(this.#stamp, now);
     const remaining = this.#windowMs - elapsedMs(elapsed);
     if (remaining > 0) return remaining;
     this.lose(
@@ -247,8 +250,8 @@ export class Tenure implements Slotted {
     };
   }
 
-  isHeld(): boolean {
-    return this.remainingMs() > 0;
+  isHeld(now?: Stamp): boolean {
+    return this.remainingMs(now) > 0;
   }
 
   assertHeld(): void {

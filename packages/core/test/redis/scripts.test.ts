@@ -171,7 +171,7 @@ describe('extend', () => {
 
   test('says the ttl once, and has a name of its own', () => {
     expect(args.slice(1, 4)).toEqual(['7', 'shop:{a}', 'shop:{b}']);
-    expect(args.slice(10)).toEqual(['1000', 'a', 'b', 'c', 'd', 'e', 'f', 'g']);
+    expect(args.slice(10)).toEqual(['1000', 'abcdefg']);
     expect(call).toMatch(/^a#\d+$/);
     expect(extendArgs(['shop:{a}'], items.slice(0, 1))[3]).not.toBe(call);
   });
@@ -217,8 +217,15 @@ describe('extend', () => {
       ...{ resource: `r${index}`, leaseId: `id${index}`, ttlMs: index < 2 ? 1000 : 2000, ownerJson },
     }));
     const mixed = extendArgs(['k0', 'k1', 'k2', 'k3'], its);
-    expect(mixed.slice(7, 12)).toEqual(['1000', 'id0', 'id1', 'id2', 'id3']);
-    expect(mixed.slice(12)).toEqual(['o{"a":1}', '1,4', 't2000', '3,4', 'o{"b":1}', '3']);
+    expect(mixed.slice(7)).toEqual(['1000', 'id0id1id2id3', 'o{"a":1}', '1,4', 't2000', '3,4', 'o{"b":1}', '3']);
+  });
+
+  test.each([
+    ['lengths', ['a', 'bcd']],
+    ['bytes', ['ab', 'é']],
+  ])('leaseIds of different %s are not cut out of one text', (_, ids) => {
+    const its = ids.map((leaseId) => ({ resource: 'r', leaseId, ttlMs: 1000 }));
+    expect(extendArgs(['k0', 'k1'], its).slice(5)).toEqual(['1000', '', `i${ids[0]}`, '1', `i${ids[1]}`, '2']);
   });
 });
 

@@ -6,9 +6,9 @@ import { TERM } from './term.ts';
 
 /**
  * KEYS  1… the records
- * ARGV  1 the call, which the reply is to repeat · 2 ttl, ms · for the record KEYS[i]: 2+i leaseId
- *       then pairs: t and a ttl, ms, or o and the JSON of an owner that is to be written · the indices of its records,
- *       separated by commas
+ * ARGV  1 the call, which the reply is to repeat · 2 ttl, ms · 3 the leaseIds, all of one length and nothing between them; or empty
+ *       then pairs: t and a ttl, ms, o and the JSON of an owner that is to be written, or i and a leaseId that is not in 3 · the
+ *       indices of its records, separated by commas
  * Reply one string: the call, the time in µs and how many were extended for their whole ttl; then a line for each of the
  *       others, in their order:
  *       <index> extended <remaining, µs>, more than the ttl · <index> revoked <remaining, µs> · <index> lost <reason>
@@ -27,9 +27,9 @@ local usual = ARGV[2]
 local till = now + usual * 1000
 local times = f(' %s %.0f', at, till)
 
--- The usual: held, of the usual ttl, and not run out. In a batch few terms are different, and most of those in their times
--- alone; so what each is to be is remembered by its text, and by what is before its times.
-local nexts, heads = {}, {}
+-- What a term is to be, if it is the usual: held, of the usual ttl, and not run out. In a batch most differ in their times
+-- alone, so it is remembered by what is before them.
+local heads = {}
 local function next_of(term)
   local head, expires = sub(term, 1, -35), tonumber(sub(term, -16))
   local next = heads[head]
@@ -39,9 +39,7 @@ local function next_of(term)
     next = ttl == usual and ${isFigure('count')} and f('held %s %.0f', ttl, count + 1) .. times
     heads[head] = next or false
   end
-  if not next or not expires or expires <= now or expires > till then return false end
-  nexts[term] = next
-  return next
+  return next and expires and expires > now and expires <= till and next
 end
 
 -- Everything else.
@@ -76,29 +74,39 @@ local function judge(rec, id, ttl_ms, json)
   if is_kept then return 'extended ' .. f('%.0f', expires - now) end
 end
 
-local ttls, owners = {}, {}
-for i = #KEYS + 3, #ARGV, 2 do
-  local of, what = sub(ARGV[i], 1, 1) == 't' and ttls or owners, sub(ARGV[i], 2)
-  for which in string.gmatch(ARGV[i + 1], '%d+') do of[tonumber(which)] = what end
+-- What not all have in common, by record: t, o and i.
+local own = {}
+for i = 4, #ARGV, 2 do
+  local kind, what = sub(ARGV[i], 1, 1), sub(ARGV[i], 2)
+  for which in string.gmatch(ARGV[i + 1], '%d+') do
+    which = tonumber(which)
+    own[which] = own[which] or {}
+    own[which][kind] = what
+  end
 end
-local extended, lines = 0, {}
-for i = 1, #KEYS do
-  local rec, id = KEYS[i], ARGV[2 + i]
+local keys, ids, lines = KEYS, ARGV[3], {}
+local width, last = #ids / #keys, 0
+local term, next
+for i = 1, #keys do
+  local rec, its = keys[i], own[i]
+  local first = last + 1
+  last = last + width
+  local id = its and its.i or sub(ids, first, last)
   local r = pcall('HMGET', rec, 'lease_id', 'term')
-  local term = r[1] == id and not ttls[i] and r[2]
-  local next, other = term and (nexts[term] or next_of(term)), nil
-  if next and type(pcall('HSET', rec, 'term', next)) ~= 'table' then
-    if owners[i] then pcall('HSET', rec, 'owner_json', owners[i]) end
-  else
-    other = judge(rec, id, ttls[i] or usual, owners[i])
+  -- Those that were extended together have the same term, and come together again.
+  if r[2] ~= term then
+    term = r[2]
+    next = term and next_of(term)
   end
-  if other then
-    lines[#lines + 1] = '\\n' .. i .. ' ' .. other
+  -- 0: no new field, and no error.
+  if r[1] == id and next and not (its and its.t) and pcall('HSET', rec, 'term', next) == 0 then
+    if its and its.o then pcall('HSET', rec, 'owner_json', its.o) end
   else
-    extended = extended + 1
+    local other = judge(rec, id, its and its.t or usual, its and its.o)
+    if other then lines[#lines + 1] = '\\n' .. i .. ' ' .. other end
   end
 end
-return ARGV[1] .. ' ' .. at .. ' ' .. extended .. table.concat(lines)
+return ARGV[1] .. ' ' .. at .. ' ' .. #keys - #lines .. table.concat(lines)
 `;
 
 export const extendScript: Script = script('extend', lua);
@@ -109,10 +117,15 @@ export function extendArgs(records: readonly string[], items: readonly ExtendIte
   const args = [extendScript.sha, String(records.length), ...records, callName(items), String(usual)];
   // Most have the ttl of the first, and are of one owner, whose JSON goes once.
   let others: Map<string, number[]> | undefined;
+  // An argument costs both sides more than what is in it.
+  const ids = items.map(({ leaseId }) => leaseId).join('');
+  const width = ids.length / items.length;
+  const areEven = Buffer.byteLength(ids) === ids.length && items.every(({ leaseId }) => leaseId.length === width);
+  args.push(areEven ? ids : '');
   let place = 0;
   for (const { leaseId, ttlMs, ownerJson } of items) {
     place++;
-    args.push(leaseId);
+    if (!areEven) put((others ??= new Map()), `i${leaseId}`, place);
     if (ttlMs !== usual) put((others ??= new Map()), `t${ttlMs}`, place);
     if (ownerJson !== undefined) put((others ??= new Map()), `o${ownerJson}`, place);
   }
@@ -138,6 +151,8 @@ export interface ExtendQuestion {
   readonly told: StoreCall['told'];
 }
 
+type Extended = Extract<ExtendVerdict, { verdict: 'extended' }>;
+
 export function extendReply(
   reply: unknown,
   args: ScriptArgs,
@@ -152,7 +167,11 @@ export function extendReply(
     throw new MalformedReply(extendScript, reply);
   }
   told?.(nowUs);
-  const verdicts = items.map(({ ttlMs }): ExtendVerdict => ({ verdict: 'extended', remainingMs: ttlMs }));
+  let whole: Extended = { verdict: 'extended', remainingMs: 0 };
+  const verdicts = items.map(({ ttlMs }): ExtendVerdict => {
+    if (ttlMs !== whole.remainingMs) whole = { verdict: 'extended', remainingMs: ttlMs };
+    return whole;
+  });
   let last = 0;
   for (const line of lines) {
     const [place, verdict, what] = line.split(' ');
