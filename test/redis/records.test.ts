@@ -107,7 +107,7 @@ describe('a figure that is none', () => {
     const counted = acquireOf('counted');
     const beside = acquireOf('beside');
     await Promise.all([store.acquire(counted, call), store.acquire(beside, call)]);
-    await plant('counted', 'extensions', 'many');
+    await plant('counted', 'extensions', '9'.repeat(40));
     const items = [counted, beside].map(({ resource, leaseId: id }) => ({ resource, leaseId: id, ttlMs: 30_000 }));
     const verdicts = await store.extend(items, call);
     expect(verdicts.map(({ verdict }) => verdict)).toEqual(['foreign', 'extended']);
@@ -176,6 +176,8 @@ test('a batch of every kind: each lease is judged by its own record', async () =
   for (const kind of ['usual', 'short', 'long', 'next']) {
     expect((await record(kind))['owner_json'], kind).toBe('{"of":"now"}');
   }
+  await store.extend([{ ...leaseOf('next'), ttlMs: 90_000 }], call);
+  expect(await ttlOf('next')).toEqual(['90000', 90_000, '2']);
   for (const kind of ['revoked', 'over', 'forced', 'expired', 'stolen']) {
     expect(await termOf(kind), kind).toMatchObject({ extensions: '0' });
     expect((await record(kind))['owner_json'], kind).not.toBe('{"of":"now"}');

@@ -32,7 +32,7 @@ const lua = `#!lua${RECORD}${waiting("owner ~= ''")}${TICK}
 -- A deadline farther ahead than it can have been set: the clock went back.
 if owner ~= '' and expires > now + ttl * 1000 then
   expires = now + ttl * 1000
-  redis.call('HSET', rec, 'term', f('%s %.0f %s %s %.0f', state, ttl, extensions, extended, expires))
+  redis.call('HSET', rec, 'term', state .. ' ' .. middle .. ' ' .. f('%.0f', expires))
 end${FRESH_ONLY}${IN_RANGE}
 local replacing = held and (ARGV[8] or '') ~= '' and lease_id == ARGV[8] and state == 'held'
 local tick_carried, claim_at, attempt = false, nil, 1
@@ -175,7 +175,7 @@ if owner ~= '' then
   })}
 end
 redis.call('HSET', rec, 'owner', ARGV[2], 'owner_json', ARGV[3], 'lease_id', id, 'fencing_token', last_number,
-  'term', f('held %s 0 %s %.0f', ARGV[4], at, now + ARGV[4] * 1000), 'acquired_us', at, 'channel', ARGV[5])
+  'term', 'held ' .. ARGV[4] .. ' 0 ' .. at .. ' ' .. f('%.0f', now + ARGV[4] * 1000), 'acquired_us', at, 'channel', ARGV[5])
 if stored then redis.call('PERSIST', rec) end
 if turn ~= '' then redis.call('HDEL', rec, 'turn', 'turn_until_us') end
 if others then

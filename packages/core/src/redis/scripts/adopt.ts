@@ -24,7 +24,7 @@ local at = f('%.0f', now)
 local number = highest < now and at or f('%.0f', highest + 1)
 redis.call('HSET', rec, 'prev_owner', owner, 'prev_token', r[3], 'prev_end', at, 'prev_reason', 'handed-over',
   'owner', ARGV[2], 'owner_json', ARGV[3], 'lease_id', id, 'fencing_token', number,
-  'term', f('held %s 0 %s %.0f', ARGV[4], at, now + ARGV[4] * 1000), 'acquired_us', at, 'channel', ARGV[6])
+  'term', 'held ' .. ARGV[4] .. ' 0 ' .. at .. ' ' .. f('%.0f', now + ARGV[4] * 1000), 'acquired_us', at, 'channel', ARGV[6])
 local claim = ''
 if tick_at and tick_lease == ARGV[5] then
   claim = f(' - %.0f %.0f', tick_attempt, tick_at)

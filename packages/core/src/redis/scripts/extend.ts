@@ -6,9 +6,10 @@ import { TERM } from './term.ts';
 
 /**
  * KEYS  1… the records
- * ARGV  1 the call, which the reply is to repeat · 2 ttl, ms · 3 the leaseIds, all of one length and nothing between them; or empty
- *       then pairs: t and a ttl, ms, o and the JSON of an owner that is to be written, or i and a leaseId that is not in 3 · the
- *       indices of its records, separated by commas
+ * ARGV  1 the call, which the reply is to repeat · 2 ttl, ms · 3 the leaseIds, all of one length and nothing between
+ *       them, or empty
+ *       then pairs: t and a ttl, ms, o and the JSON of an owner that is to be written, or i and a leaseId that is not in 3
+ *       · the indices of its records, separated by commas
  * Reply one string: the call, the time in µs and how many were extended for their whole ttl; then a line for each of the
  *       others, in their order:
  *       <index> extended <remaining, µs>, more than the ttl · <index> revoked <remaining, µs> · <index> lost <reason>
@@ -24,11 +25,10 @@ local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local at = ${NOW_TEXT}
 local usual = ARGV[2]
-local till = now + usual * 1000
-local times = f(' %s %.0f', at, till)
+local times = f(' %s %.0f', at, now + usual * 1000)
 
--- What a term is to be, if it is the usual: held, of the usual ttl, and not run out. In a batch most differ in their times
--- alone, so it is remembered by what is before them.
+-- What a term is to be, if it is the usual: held, of the usual ttl, and not run out; were it farther ahead than that, the clock
+-- went back, and it is cut. In a batch most differ in their times alone, so it is remembered by what is before them.
 local heads = {}
 local function next_of(term)
   local head, expires = sub(term, 1, -35), tonumber(sub(term, -16))
@@ -39,7 +39,7 @@ local function next_of(term)
     next = ttl == usual and ${isFigure('count')} and f('held %s %.0f', ttl, count + 1) .. times
     heads[head] = next or false
   end
-  return next and expires and expires > now and expires <= till and next
+  return next and expires and expires > now and next
 end
 
 -- Everything else.
@@ -48,8 +48,9 @@ local function judge(rec, id, ttl_ms, json)
   if r.err then return string.find(r.err, 'WRONGTYPE', 1, true) and 'foreign' or 'unknown' end
   local owner, lease_id, token, term = r[1], r[2], r[3], r[4]
   if not token and (owner == '' and lease_id == '' or call('EXISTS', rec) == 0) then return 'lost missing' end
-  local state, ttl, count, extended, expires = match(term or '', ${TERM})
-  ttl, count, expires = tonumber(ttl), tonumber(count), tonumber(expires)
+  local state, middle, ttl, expires = match(term or '', ${TERM})
+  ttl, expires = tonumber(ttl), tonumber(expires)
+  local count = tonumber(match(middle or '', ' (%d+) '))
   local is_whole = owner and lease_id and token and
     (owner == '' and state == 'over' or owner ~= '' and (state == 'held' or state == 'revoked')) and
     ${isFigure('ttl')} and ${isFigure('count')} and ${isFigure('expires')}
@@ -59,7 +60,7 @@ local function judge(rec, id, ttl_ms, json)
   if expires > now + ttl * 1000 then
     -- Farther ahead than it can have been set: the clock went back.
     expires = now + ttl * 1000
-    call('HSET', rec, 'term', f('%s %.0f %.0f %s %.0f', state, ttl, count, extended, expires))
+    call('HSET', rec, 'term', state .. ' ' .. middle .. ' ' .. f('%.0f', expires))
   end
   if expires <= now then return 'lost expired' end
   if state == 'revoked' then return 'revoked ' .. f('%.0f', expires - now) end

@@ -16,7 +16,7 @@ import { fieldsOf, foreign, isLossReason, numberAt } from './reply.ts';
  */
 const lua = `#!lua flags=allow-oom${RECORD}${waiting()}${ownerOnly('id')}
 if token ~= tonumber(ARGV[2]) then return id .. ' lost 0 superseded' end
-if tonumber(extensions) ~= tonumber(ARGV[3]) then return id .. ' changed 0' end
+if tonumber(string.match(middle, ' (%d+) ')) ~= tonumber(ARGV[3]) then return id .. ' changed 0' end
 if ARGV[4] ~= '' and now < expires + ARGV[4] * 1000 then
   return id .. ' running 0 ' .. f('%.0f', expires + ARGV[4] * 1000 - now)
 end
@@ -30,8 +30,8 @@ ${note({
   detail: "ARGV[6] .. ': ' .. ARGV[7]",
   leaseId: 'id',
 })}
-redis.call('HSET', rec, 'owner', '', 'term', f('over %.0f %s %s %s', ttl, extensions, extended, ended),
-  'prev_owner', owner, 'prev_token', r[3], 'prev_end', ended, 'prev_reason', 'force-released')
+redis.call('HSET', rec, 'owner', '', 'term', 'over ' .. middle .. ' ' .. ended, 'prev_owner', owner,
+  'prev_token', r[3], 'prev_end', ended, 'prev_reason', 'force-released')
 ${RETAIN}
 local floor = tonumber(ARGV[5])
 -- One out of range would shut out every later owner: it is left to the next acquire, which says so.

@@ -31,9 +31,9 @@ export const keptEvents = (mode: string): string => `${mode} == 'all' and '64' o
 
 /**
  * Reads TIME into `now` and the record KEYS[1] into `owner` (empty if free), `lease_id`, `token`, `cancelled`
- * (tombstones), `turn`; while there is an owner also its term: `state`, `ttl` (ms) and `expires`, else 0, `extensions` and
- * `extended` as texts. `present` says that the record knows a lease; without one it may still be `stored`, for tombstones
- * or a turn. Answers `foreign` for anything else, and leaves it alone.
+ * (tombstones), `turn`; while there is an owner also its term: `state`, `middle` (ttl, extensions, extended), `ttl` (ms) and
+ * `expires`, else 0. `present` says that the record knows a lease; without one it may still be `stored`, for tombstones or a
+ * turn. Answers `foreign` for anything else, and leaves it alone.
  */
 export const RECORD: string = `
 local f, rec, id = string.format, KEYS[1], ARGV[1]
@@ -43,12 +43,12 @@ if r.err then
   return id .. ' foreign 0 1 ' .. redis.call('TYPE', rec).ok
 end
 local owner, lease_id, token, ttl, expires, present, stored = r[1], r[2], 0, 0, 0, r[3], true
-local state, extensions, extended
+local state, middle
 if present then
   token = tonumber(present)
   if not (${isFigure('token')} and owner and lease_id and r[4]) then return id .. ' foreign 0 1 hash' end
   if owner ~= '' then
-    state, ttl, extensions, extended, expires = string.match(r[4], ${TERM})
+    state, middle, ttl, expires = string.match(r[4], ${TERM})
     ttl, expires = tonumber(ttl), tonumber(expires)
     if not ((state == 'held' or state == 'revoked') and ${isFigure('ttl')} and ${isFigure('expires')}) then
       return id .. ' foreign 0 1 hash'
@@ -289,8 +289,8 @@ if not held or ARGV[4] == 'all' then
     retention,
   })}
 end
-redis.call('HSET', rec, 'owner', '', 'term', f('over %.0f %s %s %s', ttl, extensions, extended, ended),
-  'prev_owner', owner, 'prev_token', r[3], 'prev_end', ended, 'prev_reason', held and 'released' or 'expired')
+redis.call('HSET', rec, 'owner', '', 'term', 'over ' .. middle .. ' ' .. ended, 'prev_owner', owner,
+  'prev_token', r[3], 'prev_end', ended, 'prev_reason', held and 'released' or 'expired')
 local kept = ${retention} or ${RETENTION_MS}
 if ${retention} and cancelled ~= '' then
   for till in string.gmatch(cancelled, '%S+:(%d+)') do kept = math.max(kept, math.ceil((till - now) / 1000)) end

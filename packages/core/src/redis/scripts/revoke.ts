@@ -16,7 +16,7 @@ import { fieldsOf, foreign, isLossReason, numberAt } from './reply.ts';
 const lua = `#!lua flags=allow-oom${RECORD}${ownerOnly('id')}
 if expires <= now then return id .. ' lost 0 expired' end
 if state ~= 'revoked' then
-  redis.call('HSET', rec, 'term', f('revoked %.0f %s %s %.0f', ttl, extensions, extended, expires))
+  redis.call('HSET', rec, 'term', 'revoked ' .. middle .. ' ' .. f('%.0f', expires))
   ${note({
     event: "'revoked'",
     owner: 'owner',

@@ -17,8 +17,8 @@ export interface Term {
   readonly untilUs: number;
 }
 
-/** The Lua pattern, with its five captures in this order. */
-export const TERM: string = `'^(%l+) (%d+) (%d+) (%d+) (%d+)$'`;
+/** The Lua pattern. It captures the state, the three figures in the middle as one text, the ttl, and until when. */
+export const TERM: string = `'^(%l+) ((%d+) %d+ %d+) (%d+)$'`;
 
 const SHAPE = /^(held|revoked|over) (\d+) (\d+) (\d+) (\d+)$/;
 
