@@ -39,6 +39,7 @@ const mocking = [
   'packages/core/test/conditional/**/*.test.ts',
   'packages/core/test/http/signature.test.ts',
   'packages/cli/test/config/handlers.test.ts',
+  'packages/bullmq-adapter/test/{put-back,worker-scope-election}.test.ts',
 ];
 
 /** Tests that watch the time so closely that nothing else may run beside them. */
@@ -64,9 +65,9 @@ export default defineConfig({
         },
       },
       {
-        resolve: { conditions },
+        resolve: { conditions, alias },
         ssr: { resolve: { conditions } },
-        test: { ...shared, name: 'mocks', include: mocking, maxWorkers: '100%', sequence: { groupOrder: 0 } },
+        test: { ...shared, env, name: 'mocks', include: mocking, maxWorkers: '100%', sequence: { groupOrder: 0 } },
       },
       {
         resolve: { conditions, alias },

@@ -1,8 +1,10 @@
 // npm run matrix [-- version ...]: every test of the BullMQ adapter on each version of BullMQ that it promises.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
 
 import { others, typesOf } from '../test/bullmq-matrix/versions.mjs';
+import { readOrExit } from './lib/arguments.mjs';
 import { command, runNode } from './lib/foreground.mjs';
 import { prepare, root } from './lib/prepare.mjs';
 import { summarize } from './lib/results.mjs';
@@ -14,14 +16,29 @@ import { ensure } from './services/obtain.mjs';
 const files = ['packages/bullmq-adapter/test/', 'test/e2e/bullmq', 'test/bullmq-matrix/'];
 const vitest = join(root, 'node_modules/vitest/vitest.mjs');
 
+const installed = 'the installed one';
+
+/** @returns {readonly string[] | null} */
+function versionsWanted() {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { help: { type: 'boolean', short: 'h' } },
+  });
+  if (values.help) return null;
+  const unknown = positionals.find((version) => !others.includes(version));
+  if (unknown !== undefined)
+    throw new Error(`${unknown} is no version that is tested; there are ${others.join(', ')}; without one all are`);
+  return positionals.length > 0 ? positionals : [...others, installed];
+}
+
+const wanted = readOrExit(versionsWanted, 'matrix [VERSION …]');
+
 await command(async (stopping) => {
   await prepare(step);
   const paths = await ensure(['redis', 'postgres', 'faketime'], { step, optional: ['faketime'] });
   const found = Object.fromEntries(
     Object.entries(paths).map(([name, path]) => [services[/** @type {keyof typeof services} */ (name)].variable, path]),
   );
-  const installed = 'the installed one';
-  const wanted = process.argv.length > 2 ? process.argv.slice(2) : [...others, installed];
 
   /** @type {string[]} */
   const lines = [];
@@ -33,7 +50,7 @@ await command(async (stopping) => {
     const report = join(guardedFolder('results'), 'results.json');
     const env = { ...process.env, ...found, ...(isOther && { LEASEHOLD_BULLMQ: version }) };
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-    const args = ['run', '--project=unit', '--project=services', ...reporters, ...files];
+    const args = ['run', '--project=unit', '--project=mocks', '--project=services', ...reporters, ...files];
     const tests = await runNode([vitest, ...args], { cwd: root, env, stopping });
     const types = isOther ? await checkTypes(version, stopping) : 0;
     if (stopping.aborted) return 1;

@@ -20,7 +20,7 @@ await command(async (stopping) => {
     },
     stopping,
   });
-  const isPart = process.argv.some((argument) => /^--(peer|proof)\b/.test(argument));
+  const isPart = process.argv.some((argument) => /^(--(peer|proof|help)\b|-h$)/.test(argument));
   if (code !== 0 || stopping.aborted || isPart) return code;
   return runNode([join(root, 'node_modules/oxfmt/bin/oxfmt'), 'docs/comparison.json'], {
     cwd: root,

@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
+import { readOrExit } from './lib/arguments.mjs';
 import { command, runNode } from './lib/foreground.mjs';
 import { prepare, root, sourceArgs } from './lib/prepare.mjs';
 import { step } from './lib/steps.mjs';
@@ -68,34 +69,26 @@ const parts = {
 
 const USAGE = `prove [--quick | --long] [--only ${Object.keys(parts).join(',')}]`;
 
-/** @returns {{ size: typeof sizes.normal, names: readonly string[] }} */
-function readArguments() {
-  try {
-    const { values } = parseArgs({
-      options: {
-        quick: { type: 'boolean' },
-        long: { type: 'boolean' },
-        only: { type: 'string', multiple: true },
-        help: { type: 'boolean', short: 'h' },
-      },
-    });
-    if (values.help) {
-      process.stdout.write(`${USAGE}\n`);
-      process.exit(0);
-    }
-    if (values.quick && values.long) throw new Error('--quick and --long: only one of them');
-    const names = values.only?.flatMap((each) => each.split(',')) ?? Object.keys(parts);
-    const unknown = names.find((name) => !Object.hasOwn(parts, name));
-    if (unknown !== undefined)
-      throw new Error(`--only ${unknown}: there is no such part; there are ${Object.keys(parts).join(', ')}`);
-    return { size: values.quick ? sizes.quick : values.long ? sizes.long : sizes.normal, names };
-  } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n${USAGE}\n`);
-    process.exit(2);
-  }
+/** Null if they ask how it is used. @returns {{ size: typeof sizes.normal, names: readonly string[] } | null} */
+function argumentsOf() {
+  const { values } = parseArgs({
+    options: {
+      quick: { type: 'boolean' },
+      long: { type: 'boolean' },
+      only: { type: 'string', multiple: true },
+      help: { type: 'boolean', short: 'h' },
+    },
+  });
+  if (values.help) return null;
+  if (values.quick && values.long) throw new Error('--quick and --long: only one of them');
+  const names = values.only?.flatMap((each) => each.split(',')) ?? Object.keys(parts);
+  const unknown = names.find((name) => !Object.hasOwn(parts, name));
+  if (unknown !== undefined)
+    throw new Error(`--only ${unknown}: there is no such part; there are ${Object.keys(parts).join(', ')}`);
+  return { size: values.quick ? sizes.quick : values.long ? sizes.long : sizes.normal, names };
 }
 
-const { size, names } = readArguments();
+const { size, names } = readOrExit(argumentsOf, USAGE);
 
 await command(async (stopping) => {
   await prepare(step);

@@ -10,11 +10,18 @@ import type { LocksSetup } from './variants/locks.ts';
 export const FLOOR = 'floor: SET NX PX + EVALSHA';
 export const BARE = 'our two scripts, sent by hand';
 
+/** How far anything gets that fences, and anything that asks scripts, over the client and the server of the floor. */
+export const leastThatFences = (url: string): readonly (Contestant & { setup: LocksSetup })[] => [
+  { name: 'the least that fences: two keys', kind: 'other', setup: { url, way: 'least', least: 'two keys' } },
+  { name: 'the least that fences: one string', kind: 'other', setup: { url, way: 'least', least: 'one string' } },
+  { name: 'two scripts that do nothing', kind: 'other', setup: { url, way: 'least', least: 'empty scripts' } },
+];
+
 export const benchmark: Benchmark = {
   name: 'acquire-release',
   title: 'Acquire and release',
   method:
-    'A lock is taken and given back, again and again, on names that are free: with one at a time, and with a hundred at once on as many names. The floor is `SET NX PX` and a compare-and-delete script over ioredis: no token, no extension, no loss that is told. Each library has a process and a connection of its own, with its defaults. Our two scripts, sent by hand over a plain client, are what the record costs: no engine can be faster than they are.',
+    'A lock is taken and given back, again and again, on names that are free: with one at a time, and with a hundred at once on as many names. The floor is `SET NX PX` and a compare-and-delete script over ioredis: no token, no extension, no loss that is told. Each library has a process and a connection of its own, with its defaults. Our two scripts, sent by hand over a plain client, are what the record costs: no engine can be faster than they are. The least that fences is the shortest script that takes a lock and draws a token in one step, and a compare-and-delete: with a counter beside the lock; and with deadline, token and owner in one string that outlives it. Two scripts that do nothing take the same arguments and answer 1.',
   packages: lockPackages,
   async run(context) {
     const url = (await context.redis()).url;
@@ -27,6 +34,7 @@ export const benchmark: Benchmark = {
         setup: { url, way: 'peer' as const, library: name },
       })),
       { name: BARE, kind: 'other', setup: { url, way: 'bare scripts' } },
+      ...leastThatFences(url),
       {
         name: 'the same floor, auto-pipelining',
         kind: 'other',

@@ -1,9 +1,10 @@
 // Imports nothing of the packages: they are read before anything is built.
 import { parseArgs } from 'node:util';
 
+import { readOrExit } from '../../scripts/lib/arguments.mjs';
 import { unknownNames } from './catalog.ts';
 
-export const USAGE = `bench [NAME …] [--quick [--keep]]
+const USAGE = `bench [NAME …] [--quick [--keep]]
 bench --page   only writes docs/performance.md and what is beside it, from what was kept`;
 
 export interface Arguments {
@@ -36,13 +37,5 @@ export function argumentsOf(args: readonly string[]): Arguments | null {
 
 /** Of the command line. Ends the process if they are wrong, or ask how it is used. */
 export function readArguments(args: readonly string[]): Arguments {
-  try {
-    const given = argumentsOf(args);
-    if (given !== null) return given;
-    process.stdout.write(`${USAGE}\n`);
-    process.exit(0);
-  } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n${USAGE}\n`);
-    process.exit(2);
-  }
+  return readOrExit(() => argumentsOf(args), USAGE);
 }

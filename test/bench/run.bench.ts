@@ -1,5 +1,5 @@
 import type { Benchmark } from './benchmark.ts';
-import { BARE, FLOOR, measureLocks } from './acquire-release.bench.ts';
+import { BARE, FLOOR, leastThatFences, measureLocks } from './acquire-release.bench.ts';
 import { fitLibraries, hostAll, lockPackages } from './contestants.ts';
 import type { Contestant } from './interleave.ts';
 import { rowOf, target } from './report.ts';
@@ -9,7 +9,7 @@ export const benchmark: Benchmark = {
   name: 'run',
   title: 'run(), with everything',
   method:
-    'The same with the call that people should make: `run(name, body)` with an empty body against `using` of the others, which also extends and tells of a loss. The floor is that of acquire and release.',
+    'The same with the call that people should make: `run(name, body)` with an empty body against `using` of the others, which also extends and tells of a loss. The floor is that of acquire and release, and so are the last rows.',
   packages: lockPackages,
   async run(context) {
     const url = (await context.redis()).url;
@@ -23,6 +23,7 @@ export const benchmark: Benchmark = {
         setup: { url, way: 'peer using' as const, library: name },
       })),
       { name: BARE, kind: 'other', setup: { url, way: 'bare scripts' } },
+      ...leastThatFences(url),
     ];
     const [one, hundred] = await measureLocks(context, url, await hostAll(context, 'locks', setups));
     return {

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 
+import { readOrExit } from '../../scripts/lib/arguments.mjs';
 import type { WorkloadName } from './nemesis.ts';
 import { nemesesNamed, STRIKE_S, WORKLOADS } from './plan.ts';
 
@@ -25,15 +26,7 @@ export interface Arguments {
 
 /** Of the command line. Ends the process if they are wrong, or ask how it is used. */
 export function readArguments(): Arguments {
-  try {
-    const given = argumentsOf(process.argv.slice(2));
-    if (given !== null) return given;
-    process.stdout.write(`${USAGE}\n`);
-    process.exit(0);
-  } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n${USAGE}\n`);
-    process.exit(2);
-  }
+  return readOrExit(() => argumentsOf(process.argv.slice(2)), USAGE);
 }
 
 /** What an episode that is played again does not leave open. */

@@ -2,6 +2,8 @@ import { LeasedWorker, type LeaseOptions } from '@leasehold/bullmq';
 import type { RunCancelledError } from '@leasehold/core';
 import { describe, expect, inject, test } from 'vitest';
 import { startChild } from '../support/child.ts';
+import { TcpProxy } from '../support/proxy.ts';
+import { connectRedis } from '../support/redis-client.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { aborted, Bench, connectionOf, emitted, Gate } from './fixtures/bullmq-setup.ts';
 
@@ -184,6 +186,66 @@ describe('a worker that closes', () => {
     await Promise.all([idle, busy, never].map((worker) => worker.close()));
     expect(performance.now() - from).toBeLessThan(15_000);
     await server.restart();
+  });
+});
+
+describe.concurrent('a worker that closes while its manager goes on', () => {
+  // Longer than BullMQ takes to close.
+  const FAR_MS = 150;
+
+  test.each([
+    ['whose job stands in line', { whenBusy: 'hold' }, false],
+    ['whose job stands in line, by force', { whenBusy: 'hold' }, true],
+    ['that stands for election', { scope: 'worker' }, false],
+    ['that stands for election, by force', { scope: 'worker' }, true],
+  ] as const)('leaves no turn behind: one %s', async (_, lease, force) => {
+    await using proxy = await TcpProxy.start(connectionOf(redisUrl));
+    await using bench = new Bench(redisUrl);
+    await using raw = await connectRedis(redisUrl);
+    const [others, manager] = [bench.manager(), bench.manager({}, proxy.redisUrl)];
+    const held = await others.acquire('reports');
+    const worker = bench.worker(
+      new LeasedWorker(bench.name, (): void => expect.unreachable(), {
+        connection: bench.connection,
+        lease: { resource: 'reports', manager, ...lease },
+      }),
+    );
+    await bench.add({});
+    const queue = `${bench.prefix}:{reports}:q`;
+    await expect.poll(() => raw.zcard(queue), { interval: 2 }).toBe(1);
+    proxy.delay({ up: FAR_MS });
+    await worker.close(force);
+    expect(await raw.zcard(queue)).toBe(0);
+    proxy.pass();
+    await held.release();
+    expect(await manager.run('reports', () => 'still open')).toBe('still open');
+    expect(bench.errors).toEqual([]);
+  });
+
+  test.each([
+    ['', {}, false],
+    [', by force', {}, true],
+    [', elected', { scope: 'worker' }, false],
+  ] as const)('leaves no lease behind that lingers%s', async (_, lease, force) => {
+    await using proxy = await TcpProxy.start(connectionOf(redisUrl));
+    await using bench = new Bench(redisUrl);
+    const [others, manager] = [bench.manager(), bench.manager({ linger: '10s' }, proxy.redisUrl)];
+    const worker = bench.worker(
+      new LeasedWorker(bench.name, () => 'done', {
+        connection: bench.connection,
+        lease: { resource: 'reports', manager, ...lease },
+      }),
+    );
+    const completed = emitted(worker, 'completed');
+    await bench.add({});
+    await completed;
+    expect(await others.inspect('reports')).toMatchObject({ state: 'held' });
+    proxy.delay({ up: FAR_MS });
+    await worker.close(force);
+    expect(await others.inspect('reports')).toMatchObject({ state: 'free' });
+    proxy.pass();
+    expect(await manager.run('reports', () => 'still open')).toBe('still open');
+    expect(bench.errors).toEqual([]);
   });
 });
 

@@ -1,7 +1,7 @@
-import { LeasedWorker, type LeasedProcessor } from '@leasehold/bullmq';
+import { LeasedWorker, withLease, type LeasedProcessor } from '@leasehold/bullmq';
 import { Worker, type Job, type Processor } from 'bullmq';
 import { describe, expect, inject, test } from 'vitest';
-import { Bench, emitted, Gate } from './fixtures/bullmq-setup.ts';
+import { aborted, Bench, emitted, Gate } from './fixtures/bullmq-setup.ts';
 
 const redisUrl = inject('redisUrl');
 
@@ -102,5 +102,52 @@ describe('a processor that', () => {
     expect(worker.cancelJob(job.id as string)).toBe(true);
     end.open();
     await emitted(worker, 'completed');
+  });
+
+  test('can be cancelled as long as it runs and no longer, alone or with all others, and a class beneath hears of it', async () => {
+    await using bench = new Bench(redisUrl);
+    const heard: unknown[][] = [];
+    class Listening<D, R> extends Worker<D, R> {
+      override cancelJob(jobId: string, reason?: string): boolean {
+        heard.push([jobId, reason]);
+        return super.cancelJob(jobId, reason);
+      }
+    }
+    const running = new Set<string>();
+    const begun: Record<number, Gate> = { 1: new Gate(), 3: new Gate() };
+    const worker = bench.worker(
+      new (withLease(Listening))(
+        bench.name,
+        async (job, _, signal) => {
+          running.add(job.id as string);
+          begun[running.size]?.open();
+          return (await aborted(signal)).cause;
+        },
+        {
+          connection: bench.connection,
+          concurrency: 3,
+          lease: { resource: ({ id }) => `${id}`, manager: bench.manager() },
+        },
+      ),
+    );
+    const late: boolean[] = [];
+    worker.on('completed', ({ id }) => late.push(worker.cancelJob(id as string)));
+    const first = await bench.add({});
+    await begun[1]?.opened;
+    expect(worker.cancelJob('another', 'none')).toBe(false);
+    const one = emitted(worker, 'completed');
+    expect(worker.cancelJob(first.id as string, 'one')).toBe(true);
+    await one;
+    await Promise.all([bench.add({}), bench.add({})]);
+    await begun[3]?.opened;
+    const all = emitted(worker, 'completed', 2);
+    worker.cancelAllJobs('all');
+    await all;
+    expect(late).toEqual([false, false, false]);
+    expect(heard.slice(0, 2)).toEqual([
+      ['another', 'none'],
+      [first.id, 'one'],
+    ]);
+    expect([bench.failures, bench.errors]).toEqual([[], []]);
   });
 });

@@ -1,10 +1,11 @@
 // Plays the libraries through the proofs and writes docs/comparison.md and docs/comparison.json, if nothing was left out on
 // the command line.
 import { writeFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 
+import { readOrExit } from '../../scripts/lib/arguments.mjs';
 import { connectRedis } from '../support/redis-client.ts';
 import { startRedis } from '../support/redis-server.ts';
+import { argumentsOf, USAGE } from './arguments.ts';
 import { catalog, peerNamed } from './catalog.ts';
 import type { Finding } from './judge.ts';
 import { play } from './play.ts';
@@ -20,29 +21,12 @@ import {
 } from './proofs/index.ts';
 import { circumstances, page, plain, versionOf, type Row } from './report.ts';
 
-const { values } = parseArgs({
-  options: {
-    peer: { type: 'string', multiple: true },
-    proof: { type: 'string', multiple: true },
-    lease: { type: 'string', default: '3000' },
-    repeat: { type: 'string', default: '1' },
-    parallel: { type: 'string', default: '2' },
-  },
-});
-const leaseMs = Number(values.lease);
-const repeat = Number(values.repeat);
-const parallel = Number(values.parallel);
-for (const [name, value, least] of [
-  ['lease', leaseMs, 1500],
-  ['repeat', repeat, 1],
-  ['parallel', parallel, 1],
-] as const) {
-  if (!Number.isInteger(value) || value < least) throw new Error(`--${name} must be a whole number from ${least}`);
-}
 const all: readonly Proof[] = [killed, stopped, cutOff, cutOffWithTimeout, clockStepped, keysDeleted, succeeded];
-const proofs = all.filter(({ name }) => values.proof?.includes(name) ?? true);
-const keys = values.peer ?? [...catalog.keys()];
-if (proofs.length === 0) throw new Error(`--proof must be one of ${all.map(({ name }) => name).join(', ')}`);
+const proofNames = all.map(({ name }) => name);
+const wanted = readOrExit(() => argumentsOf(process.argv.slice(2), proofNames), USAGE);
+const { leaseMs, repeat, parallel } = wanted;
+const proofs = all.filter(({ name }) => wanted.proofs?.includes(name) ?? true);
+const keys = wanted.peers ?? [...catalog.keys()];
 
 const rows = await Promise.all(
   keys.map(async (key) => ({ key, peer: await peerNamed(key), findings: new Map<string, Finding[]>() })),
@@ -73,7 +57,7 @@ if (failures.length > 0) {
   process.exit(1);
 }
 console.log(plain(rows, proofs));
-if (values.peer === undefined && values.proof === undefined) await write(rows);
+if (wanted.peers === undefined && wanted.proofs === undefined) await write(rows);
 process.exit(0);
 
 async function write(its: readonly Row[]): Promise<void> {

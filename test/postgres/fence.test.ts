@@ -263,6 +263,16 @@ describe('bad arguments', () => {
         });
       }
     }
+    // Nor for a grant that was admitted before.
+    await postgresFence(pool).activate(grant);
+    for (const limits of ['null, 1', '0, 1', '1, null', '1, 0', '-1, 1']) {
+      const sql = postgresFence(pool)
+        .guardSql(grant)
+        .replace(/\d+, \d+\)$/, `${limits})`);
+      for (const each of [sql, sql.replace('.guard(', '.admit('), sql.replace('.guard(', '.guard_write(')]) {
+        await expect(pool.query(each)).rejects.toMatchObject({ code: '22023' });
+      }
+    }
     await expect(pool.query(`select leasehold.activate('n/a', 5, 'x', null)`)).rejects.toMatchObject({ code: '22023' });
     await expect(pool.query(`select leasehold.seal('n/a', 5, null)`)).rejects.toMatchObject({ code: '22023' });
   });

@@ -120,17 +120,30 @@ export const checks: Readonly<Record<string, (bench: Bench) => Promise<void>>> =
   },
 
   async 'a transaction has its limits'({ pool, schema, fence }) {
-    const client = await pool.connect();
-    await client.query('begin');
-    await client.query(`set local lock_timeout = '1h'`);
-    await client.query(fence.guardSql(grantFor()));
-    const { rows } = await client.query(
-      `select current_setting('idle_in_transaction_session_timeout') as idle, current_setting('lock_timeout') as lock`,
-    );
-    await client.query('rollback');
-    client.release();
-    must(rows[0].idle === '5s', `${schema}: an owner may not stand still for ever`);
-    must(rows[0].lock === '1h', `${schema}: the limit of waiting is for the guard alone`);
+    const [unknown, admitted, stale] = [grantFor(), grantFor(), grantFor('test/limits')];
+    await fence.activate(admitted);
+    await fence.activate(grantFor('test/limits'));
+    // Servers have no limit, or one that is too long.
+    for (const before of ['0', '1h']) {
+      for (const sql of [fence.guardSql(unknown), fence.guardSql(admitted), fence.admitSql(stale)]) {
+        const client = await pool.connect();
+        await client.query('begin');
+        await client.query(`set local lock_timeout = '1h'`);
+        await client.query(`set local idle_in_transaction_session_timeout = '${before}'`);
+        await client.query(`set local tcp_user_timeout = '${before}'`);
+        await client.query(sql);
+        const { rows } = await client.query(`select current_setting('idle_in_transaction_session_timeout') as idle,
+          current_setting('lock_timeout') as lock, current_setting('tcp_user_timeout') as unread, version() as version`);
+        await client.query('rollback');
+        client.release();
+        must(rows[0].idle === '5s', `${schema}: an owner may not stand still for ever`);
+        must(
+          !rows[0].version.includes('linux') || rows[0].unread === '5000',
+          `${schema}: nor leave unread what it is sent`,
+        );
+        must(rows[0].lock === '1h', `${schema}: the limit of waiting is for the guard alone`);
+      }
+    }
   },
 
   async 'protected tables'(bench) {
@@ -153,10 +166,37 @@ export const checks: Readonly<Record<string, (bench: Bench) => Promise<void>>> =
     must((await code(guardA, `insert into ${table} values (null)`)) === 'LH002', 'a row of nobody');
     const leftover = `select set_config('${schema}.guarded', '1 ${Buffer.from('shop/a').toString('hex')} ', false)`;
     must((await code(leftover, insert)) === 'LH002', 'a mark of another transaction');
+    must((await code(leftover, guardB, insert)) === 'LH002', 'a mark of another transaction beside its own');
+    must((await code(leftover, guardA, insert)) === 'done', 'its own mark beside one of another transaction');
+    must((await code(guardA, guardB, guardB, insert)) === 'done', 'a second guard takes nothing from the first');
     // By hand: the fence itself takes no name with a line break.
     const guardBoth = `select ${schema}.guard(E'shop/x\\nshop/a', ${grantFor().fencingToken}, 'x')`;
     must((await code(guardBoth, insert)) === 'LH002', 'a name is not two');
     must((await code(`truncate ${table}`)) === 'LH002', 'no truncate');
+  },
+
+  async 'no mark without a lock'({ pool, schema, fence }) {
+    const table = `${schema}_unmarked`;
+    await pool.query(
+      `create table ${table} (owner text); select ${schema}.protect('${table}', $$'shop/' || NEW.owner$$)`,
+    );
+    const [grant, later] = [grantFor('shop/a'), grantFor('shop/a')];
+    await fence.activate(grant);
+    const [successor, stale] = [await pool.connect(), await pool.connect()];
+    await successor.query('begin');
+    await successor.query(fence.activateSql(later));
+    // Sees the row as it was, does not get it, and waits.
+    await stale.query('begin');
+    const answer = stale
+      .query({ text: fence.admitSql(grant), rowMode: 'array' })
+      .then(async ({ rows }) => [rows[0]?.[0], await codeOf(stale.query(`insert into ${table} values ('a')`))])
+      .finally(() => stale.release(true));
+    await isBlocked(pool, 1);
+    await successor.query('commit');
+    successor.release();
+    const [isAdmitted, code] = await answer;
+    must(isAdmitted === false, 'a stale grant is not admitted');
+    must(code === 'LH002', 'who was not admitted does not write to a protected table');
   },
 
   async 'no outcome is guessed'({ pool, schema }) {
@@ -180,7 +220,7 @@ export const checks: Readonly<Record<string, (bench: Bench) => Promise<void>>> =
 };
 
 const LOCK = /\n *for share(?: skip locked)?;/g;
-const SAME_LEASE = / and f\.lease_id = \w+\.lease_id/;
+const SAME_LEASE = /\s+and f\.lease_id (?:=|operator\(pg_catalog\.=\)) \w+\.lease_id/;
 
 export const sqlMutants: readonly SqlMutant[] = [
   {
@@ -245,8 +285,57 @@ export const sqlMutants: readonly SqlMutant[] = [
   },
   {
     does: 'lets a transaction stand still for ever',
+    replaced: [
+      [`then pg_catalog.set_config('idle_in_transaction_session_timeout', idle_ms::pg_catalog.text, true)`, `then ''`],
+    ],
+    foundBy: 'a transaction has its limits',
+  },
+  {
+    does: 'lets a transaction stand still for as long as its session allows',
     replaced: [[`done := set_config('idle_in_transaction_session_timeout', idle_ms::text, true);`, 'null;']],
     foundBy: 'a transaction has its limits',
+  },
+  {
+    does: 'lets a transaction leave unread what it is sent',
+    replaced: [[`pg_catalog.set_config('tcp_user_timeout', idle_ms::pg_catalog.text, true)`, `''`]],
+    foundBy: 'a transaction has its limits',
+  },
+  {
+    does: 'lets a transaction leave unread what it is sent for as long as its session allows',
+    replaced: [[`done := set_config('tcp_user_timeout', idle_ms::text, true);`, 'null;']],
+    foundBy: 'a transaction has its limits',
+  },
+  {
+    does: 'sets no limits for who is refused without an error',
+    replaced: [
+      [
+        /if not found then\n {4}perform \S+\.limits\(resource, token, lease_id, idle_ms, lock_ms\);/,
+        'if not found then',
+      ],
+    ],
+    foundBy: 'a transaction has its limits',
+  },
+  {
+    does: 'marks its transaction before it has the lock',
+    replaced: [
+      [
+        'begin\n  -- The usual case',
+        `begin\n  perform pg_catalog.set_config('SCHEMA.guarded', SCHEMA.marks(resource), true);\n  -- The usual case`,
+      ],
+    ],
+    foundBy: 'no mark without a lock',
+  },
+  {
+    does: 'forgets its marks at the next guard',
+    replaced: [
+      [/coalesce\(pg_catalog\.current_setting\('\S+\.guarded', true\), ''\) operator\(pg_catalog\.=\) ''/, 'true'],
+    ],
+    foundBy: 'protected tables',
+  },
+  {
+    does: 'goes on with the marks of another transaction',
+    replaced: [['when not starts_with(marks, mine) then mine || mark', `when marks = '' then mine || mark`]],
+    foundBy: 'protected tables',
   },
   {
     does: 'leaves its own limit of waiting behind',
@@ -275,6 +364,10 @@ export const sqlMutants: readonly SqlMutant[] = [
     does: 'keeps names as they are',
     replaced: [
       [`encode(convert_to(resource, 'UTF8'), 'hex') || ' '`, `replace(resource, E'\\n', ' ') || ' '`],
+      [
+        `pg_catalog.encode(pg_catalog.convert_to(resource, 'UTF8'), 'hex')`,
+        `pg_catalog.replace(resource, E'\\n', ' ')`,
+      ],
       [`pg_catalog.encode(pg_catalog.convert_to(leasehold_name, 'UTF8'), 'hex')`, 'leasehold_name'],
     ],
     foundBy: 'protected tables',

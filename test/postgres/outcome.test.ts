@@ -112,6 +112,16 @@ describe.each(Object.keys(scenes) as (keyof typeof scenes)[])('over %s', (kind) 
     expect(await entries()).toEqual(['entry']);
   });
 
+  test('the same in a session that has written before, and remembers where it is', async () => {
+    await using own = await open();
+    await own.write();
+    await own.write();
+    void own.proxy.loseNextReply(COMMIT);
+    const told = await own.write().catch((error: unknown) => (error as FenceUnavailableError).outcome);
+    expect((await canTellOutcomes(pool)) ? ['value'] : ['value', 'unknown']).toContain(told);
+    expect(await entries()).toEqual(['entry', 'entry', 'entry']);
+  });
+
   test('a COMMIT that never arrived does not, and it is certain', async () => {
     await using own = await open();
     void own.proxy.loseNextRequest(COMMIT);
@@ -212,6 +222,25 @@ describe('what a transaction has come to', () => {
     expect(await outcome(aborted)).toBe('aborted');
     // One that was never begun: a crash has forgotten it.
     expect(await outcome({ ...committed, xid: '4000000000' })).toBe('aborted');
+  });
+
+  test('a session remembers where it is, where that lasts as long as the session', async () => {
+    await using own = connectPool(site.url, { max: 1 });
+    const told = async (): Promise<unknown> => {
+      const { rows } = await own.query(`select nullif(current_setting('leasehold.place', true), '') as it`);
+      return rows[0].it;
+    };
+    expect(await told()).toBeNull();
+    await postgresFence(own).write(grant, () => {});
+    const { rows } = await own.query('select leasehold.place() as place');
+    expect(await told()).toBe((await canTellOutcomes(pool)) ? rows[0].place : null);
+    // What the session has from elsewhere is of another life, and proves nothing.
+    await own.query(`select set_config('leasehold.place', '1 2', false)`);
+    const guard = postgresFence(own).guardSql(grant).replace('.guard(', '.guard_write(');
+    const answer = await own.query<{ it: string }>(`${guard} as it`);
+    const [, xid, place] = /^(\d+) .*\|(.*)$/.exec(answer.rows[0]!.it)!;
+    expect(place).toBe('1 2');
+    expect(await outcome({ xid: xid!, place: place!, system: '' })).toBe('unknown');
   });
 
   test('of an earlier life: that it was not committed is certain, that it was is not', async () => {

@@ -127,21 +127,43 @@ describe('installSchema', () => {
     );
     expect(rows).toEqual([]);
     const fence = postgresFence(pool);
-    await using strange = connectPool(database.url, { max: 1 });
-    // Operators and functions of a schema that comes before pg_catalog.
-    await strange.query(`create schema strange;
-      create function strange.now_is() returns int language sql as 'select 1';
-      create function strange.less(bigint, bigint) returns boolean language sql as 'select true';
-      create operator strange.< (leftarg = bigint, rightarg = bigint, function = strange.less);
-      create function strange.same(text, text) returns boolean language sql as 'select true';
-      create operator strange.= (leftarg = text, rightarg = text, function = strange.same);
-      set search_path = strange, pg_catalog`);
+    // A setting of each session: a pool of pg makes a new one after an error.
+    await using strange = connectPool(database.url, { max: 1, options: '-c search_path=strange,pg_catalog' });
+    // Operators and functions of a schema that comes before pg_catalog: whoever takes one for what it is named after fails.
+    const raises = (name: string, args: string, result: string): string =>
+      `create function strange.${name}(${args}) returns ${result} language plpgsql as $$ begin raise exception 'strange'; end $$;`;
+    const signatures = ['text =', 'bigint =', 'bigint <', 'text <>', 'integer >', 'text ~~', 'text !~~', 'text ||'];
+    const operators = signatures.map((each, at) => {
+      const [type, operator] = each.split(' ') as [string, string];
+      const its = raises(`is_${at}`, `${type}, ${type}`, operator === '||' ? 'text' : 'boolean');
+      return `${its} create operator strange.${operator} (leftarg = ${type}, rightarg = ${type}, function = strange.is_${at});`;
+    });
+    const functions = [
+      ['current_setting', 'text', 'text'],
+      ['current_setting', 'text, boolean', 'text'],
+      ['set_config', 'text, text, boolean', 'text'],
+      ['version', '', 'text'],
+      ['convert_to', 'text, name', 'bytea'],
+      ['encode', 'bytea, text', 'text'],
+      ['pg_current_xact_id', '', 'xid8'],
+      ['pg_current_xact_id_if_assigned', '', 'xid8'],
+    ].map(([name, args, result]) => raises(name!, args!, result!));
+    await pool.query(`create schema strange; ${operators.join('')} ${functions.join('')}`);
     const [earlier, later] = [grantFor(), grantFor()];
     await fence.activate({ ...later, resource: earlier.resource });
-    for (const sql of [fence.guardSql(earlier), fence.activateSql(earlier)]) {
-      await expect(strange.query(sql)).rejects.toMatchObject({ code: 'LH001' });
+    for (const sql of [fence.guardSql(earlier), fence.admitSql(earlier), fence.activateSql(earlier)]) {
+      const answer = await strange.query({ text: sql, rowMode: 'array' }).catch((error: unknown) => error);
+      expect(answer).toMatchObject(sql.includes('.admit(') ? { rows: [[false]] } : { code: 'LH001' });
     }
-    await strange.query('reset search_path; drop schema strange cascade');
+    const current = { ...later, resource: earlier.resource };
+    await strange.query(fence.guardSql(current));
+    await strange.query(fence.admitSql(current));
+    const own = postgresFence(strange);
+    expect(await own.write(current, () => 'written')).toBe('written');
+    const ended = own.write(current, (tx) => tx.query('commit; begin'));
+    await expect(ended).rejects.toThrow('ended the transaction itself');
+    await expect(strange.query('select 1::bigint = 1::bigint')).rejects.toThrow('strange');
+    await pool.query('drop schema strange cascade');
   });
 });
 

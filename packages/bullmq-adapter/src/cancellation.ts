@@ -1,5 +1,7 @@
 import { isError } from './thrown.ts';
 
+const asItIs = (reason: Error): Error => reason;
+
 /**
  * Ends one run early: what asks for it is gathered here, its reason always an `Error`. A `Brake` of the core; a native signal
  * of it is made only for who asks for one.
@@ -7,7 +9,7 @@ import { isError } from './thrown.ts';
 export class Cancellation {
   readonly #outer: AbortSignal | undefined;
   readonly #as: (reason: Error) => Error;
-  readonly #forward: () => void = () => this.cancel(this.#outer?.reason);
+  readonly #forward: (() => void) | undefined;
   #reason: Error | undefined;
   #listener: (() => void) | undefined;
   #controller: AbortController | undefined;
@@ -16,10 +18,11 @@ export class Cancellation {
    * `outer` may be a polyfill, as older versions of BullMQ had it: `AbortSignal.any` accepts such a signal and never fires,
    * so it is listened to. `as` makes of each reason what the signal is aborted with.
    */
-  constructor(outer: AbortSignal | undefined, as: (reason: Error) => Error = (reason) => reason) {
+  constructor(outer: AbortSignal | undefined, as: (reason: Error) => Error = asItIs) {
     this.#outer = outer;
     this.#as = as;
     if (outer === undefined) return;
+    this.#forward = () => this.cancel(outer.reason);
     if (outer.aborted) this.#forward();
     else outer.addEventListener('abort', this.#forward);
   }
@@ -58,6 +61,6 @@ export class Cancellation {
   }
 
   end(): void {
-    this.#outer?.removeEventListener('abort', this.#forward);
+    if (this.#forward !== undefined) this.#outer?.removeEventListener('abort', this.#forward);
   }
 }

@@ -208,5 +208,6 @@ export class Candidate {
     }
     // BullMQ must have come to rest before it is closed, or its pause opens a connection afterwards.
     await settlesWithin(Promise.resolve(this.#round), REST_MS);
+    await this.#election.over();
   }
 }

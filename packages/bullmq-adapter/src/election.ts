@@ -61,6 +61,11 @@ export class Election {
     return undefined;
   }
 
+  /** Resolves when the store has confirmed that it stands no more, or is silent. Never rejects. */
+  over(): Promise<void> {
+    return this.#manager.jobs.released();
+  }
+
   async #stand(
     signal: AbortSignal,
     serve: (lease: Lease) => Promise<void>,

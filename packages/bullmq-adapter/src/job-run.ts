@@ -1,6 +1,7 @@
 import type { Lease } from '@leasehold/core';
 import type { Job } from 'bullmq';
 import { Cancellation } from './cancellation.ts';
+import type { Question } from './parking.ts';
 import { Patience } from './patience.ts';
 import { settlesWithin } from './pause.ts';
 import { CLOSING_PATIENCE_MS } from './put-back.ts';
@@ -22,6 +23,8 @@ export class JobRun<R = unknown> {
   /** What the body has; set when it begins. */
   signal: AbortSignal | undefined;
   lossAnnounced = false;
+  /** Its question to the store, while that has no answer. */
+  question: Question | undefined;
   #isInDoubt = false;
 
   constructor(

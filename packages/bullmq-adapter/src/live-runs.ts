@@ -18,7 +18,7 @@ export class LiveRuns {
   readonly #live = new Set<JobRun>();
   readonly #byJob = new Map<string, readonly JobRun[]>();
   /** Of which BullMQ's end will be told, and who wants to know. */
-  readonly #processing = new Map<Job, readonly (() => void)[]>();
+  readonly #processing = new Map<Job, (() => void)[]>();
   readonly #idle = new Set<() => void>();
 
   get size(): number {
@@ -31,10 +31,10 @@ export class LiveRuns {
   }
 
   processing(job: Job): () => void {
-    this.#processing.set(job, []);
+    const calls: (() => void)[] = [];
+    this.#processing.set(job, calls);
     return () => {
-      const calls = this.#processing.get(job) ?? [];
-      this.#processing.delete(job);
+      if (this.#processing.get(job) === calls) this.#processing.delete(job);
       for (const call of calls) call();
     };
   }
@@ -70,7 +70,7 @@ export class LiveRuns {
    */
   whenDone(run: JobRun, call: () => void): void {
     const waiting = this.#processing.get(run.job);
-    if (waiting !== undefined) this.#processing.set(run.job, [...waiting, call]);
+    if (waiting !== undefined) waiting.push(call);
     else if (run.isInDoubt) setTimeout(call, DONE_AFTER_MS).unref();
     else call();
   }
@@ -79,7 +79,14 @@ export class LiveRuns {
     return this.#byJob.get(jobId) ?? none;
   }
 
-  cancelAll(reason: Error): void {
+  /** Whether a run of this job is live, which is ended. */
+  cancel(jobId: string, reason: unknown): boolean {
+    const runs = [...this.of(jobId)].filter((run) => this.#live.has(run));
+    for (const run of runs) run.cancellation.cancel(reason);
+    return runs.length > 0;
+  }
+
+  cancelAll(reason: unknown): void {
     for (const run of this.#live) run.cancellation.cancel(reason);
   }
 

@@ -80,6 +80,7 @@ const registries = new WeakMap<LeaseManager, Parking>();
 export class Parking {
   readonly #manager: LeaseManager;
   readonly #rows = new Map<string, Row>();
+  readonly #visits = new Set<Promise<unknown>>();
   #size = 0;
   #sweeping: NodeJS.Timeout | undefined;
 
@@ -149,6 +150,11 @@ export class Parking {
     clearTimeout(row.look);
     row.look = undefined;
     if (row.entries.length > 0) void this.leaveName(resource);
+  }
+
+  /** Resolves when none of the resources is acquired for a moment any more because of what was heard until now. */
+  async rest(): Promise<void> {
+    await Promise.all(this.#visits);
   }
 
   /** Asks the store to tell us when the resource is free. Never rejects. */
@@ -292,7 +298,13 @@ export class Parking {
    * Acquires and gives back at once, so that the store tells the next one; with `park` it leaves our name if it is refused.
    * The token of the holder, 0 for a waiter whose turn it is. Never rejects.
    */
-  async #visit(resource: string, park: boolean): Promise<number | 'nobody' | 'unknown'> {
+  #visit(resource: string, park: boolean): Promise<number | 'nobody' | 'unknown'> {
+    const visit = this.#callAt(resource, park).finally(() => this.#visits.delete(visit));
+    this.#visits.add(visit);
+    return visit;
+  }
+
+  async #callAt(resource: string, park: boolean): Promise<number | 'nobody' | 'unknown'> {
     try {
       await using visit = await this.#manager.tryAcquire(resource, { park, detached: true });
       return visit.acquired ? 'nobody' : (visit.holder?.fencingToken ?? 0);

@@ -7,12 +7,10 @@ export class Patience {
   readonly #afterMs: number;
   #signal: AbortSignal | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #giveUp: () => void = () => {};
+  #giveUp: (() => void) | undefined;
   #hasBegun = false;
   #isOver = false;
-  readonly #aborted = (): void => {
-    this.#timer = setTimeout(() => this.#giveUp(), this.#afterMs);
-  };
+  #aborted: (() => void) | undefined;
 
   /** `Infinity`, or longer than timers can wait: for ever. */
   constructor(afterMs: number) {
@@ -21,17 +19,21 @@ export class Patience {
 
   begin(signal: AbortSignal): void {
     this.#hasBegun = true;
-    if (this.#isOver) this.#giveUp();
+    if (this.#isOver) this.#giveUp?.();
     if (this.#afterMs > MAX_TIMER_MS) return;
+    const aborted = (): void => {
+      this.#timer = setTimeout(() => this.#giveUp?.(), this.#afterMs);
+    };
     this.#signal = signal;
-    if (signal.aborted) this.#aborted();
-    else signal.addEventListener('abort', this.#aborted);
+    this.#aborted = aborted;
+    if (signal.aborted) aborted();
+    else signal.addEventListener('abort', aborted);
   }
 
   /** Whatever time is left, there is none from now on; a body that has not begun is waited for until it does. */
   giveUp(): void {
     this.#isOver = true;
-    if (this.#hasBegun) this.#giveUp();
+    if (this.#hasBegun) this.#giveUp?.();
   }
 
   /** What the work comes to; what it comes to after it was abandoned is dropped. */
@@ -45,6 +47,6 @@ export class Patience {
 
   end(): void {
     clearTimeout(this.#timer);
-    this.#signal?.removeEventListener('abort', this.#aborted);
+    if (this.#aborted !== undefined) this.#signal?.removeEventListener('abort', this.#aborted);
   }
 }

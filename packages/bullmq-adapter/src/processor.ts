@@ -23,12 +23,12 @@ export function checkFunction(processor: unknown): asserts processor is LeasedPr
 }
 
 /**
- * BullMQ makes a signal, and lets a job be cancelled, only for a function that names its third parameter. `this` stays what
- * it is there: the worker.
+ * BullMQ makes a signal for each job of a function that names its third parameter. Ours comes from its lease, and a job is
+ * cancelled through its run, so two parameters are named. `this` stays what it is there: the worker.
  */
-export function withThreeParameters(processor: LeasedProcessor | string | URL): LeasedProcessor | string | URL {
+export function withoutSignal(processor: LeasedProcessor | string | URL): LeasedProcessor | string | URL {
   if (typeof processor !== 'function') return processor;
-  return function (this: unknown, job, token, signal) {
+  return function (this: unknown, job, token, ...[signal]: [AbortSignal]) {
     return processor.call(this, job, token, signal);
   };
 }

@@ -1,5 +1,5 @@
 import {
-  LeaseLostError,
+  type LeaseLostError,
   ResourceBusyError,
   RunCancelledError,
   type AcquireOptions,
@@ -15,16 +15,17 @@ import { JobRun } from './job-run.ts';
 import { LiveRuns } from './live-runs.ts';
 import { LiveWaiter, type Wait } from './live-waiter.ts';
 import { Losses } from './losses.ts';
+import { lossNow, lossOf } from './loss.ts';
 import { LossWatch } from './loss-watch.ts';
 import type { LeasedJob, LeaseSettings, SkippedResult } from './options.ts';
 import { ParkedJob } from './parked-job.ts';
-import { Parking, type Lot, type Question, type Spot } from './parking.ts';
+import { Parking, type Lot, type Spot } from './parking.ts';
 import { ABANDONED } from './patience.ts';
 import { pause, settlesWithin } from './pause.ts';
 import { busyDelayMs, delayMs, moveBack } from './put-back.ts';
 import { resourceOf, unrecoverable } from './resource.ts';
 import type { Body, JobRunner, RunObserver } from './runner.ts';
-import { asError, causesOf, codeOf, isControlError, propertyOf, withoutOrders } from './thrown.ts';
+import { asError, codeOf, isControlError, propertyOf, withoutOrders } from './thrown.ts';
 
 /** For how long a job keeps its slot while the lease store does not answer. */
 const STORE_PATIENCE_MS = 30_000;
@@ -84,6 +85,7 @@ export class Runs implements JobRunner {
 
   async idle(): Promise<void> {
     await this.#live.idle();
+    await Parking.of(this.#manager).rest();
     await this.#manager.jobs.released();
   }
 
@@ -91,7 +93,11 @@ export class Runs implements JobRunner {
     return this.#live.processing(job);
   }
 
-  cancelAll(reason: Error): void {
+  cancel(jobId: string, reason: unknown): boolean {
+    return this.#live.cancel(jobId, reason);
+  }
+
+  cancelAll(reason: unknown): void {
     this.#live.cancelAll(reason);
   }
 
@@ -123,7 +129,12 @@ export class Runs implements JobRunner {
     this.#lot?.arrived(job);
     try {
       const earlier = copies instanceof Promise ? await copies : copies;
-      const value = await (earlier.length > 0 ? this.#refuseCopy(run, earlier) : this.#settle(run));
+      if (earlier.length > 0) await this.#refuseCopy(run, earlier);
+      const resource = resourceOf(this.#settings.resource, job);
+      const sinceMs = performance.now();
+      const outcome = await this.#try(run, resource);
+      // A promise for each job is worth to be saved where nothing is the matter.
+      const value = 'value' in outcome ? (outcome.value as R) : await this.#goOn(run, resource, outcome, sinceMs);
       if (run.isInDoubt && (await run.isDisowned(this.#closing))) throw new DelayedError();
       return value;
     } catch (error) {
@@ -147,11 +158,11 @@ export class Runs implements JobRunner {
     return this.#putBack(run, { putBack: reason, forMs: delayMs(run.job, Infinity) });
   }
 
-  async #settle<R>(run: JobRun<R>): Promise<R> {
-    const resource = resourceOf(this.#settings.resource, run.job);
-    const patientUntilMs = performance.now() + STORE_PATIENCE_MS;
+  /** After a first try, made at `sinceMs`, that came to no value. */
+  async #goOn<R>(run: JobRun<R>, resource: string | null, first: Outcome<R>, sinceMs: number): Promise<R> {
+    const patientUntilMs = sinceMs + STORE_PATIENCE_MS;
+    let outcome = first;
     for (let pauseMs = FIRST_RETRY_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_RETRY_MS)) {
-      const outcome = await this.#try(run, resource);
       if ('value' in outcome) return outcome.value as R;
       if ('putBack' in outcome) return this.#putBack(run, outcome);
       const { cancellation } = run;
@@ -164,6 +175,7 @@ export class Runs implements JobRunner {
         this.#trouble(outcome.again);
         return this.#putBack(run, { putBack: outcome.again, forMs: OUTAGE_DELAY_MS });
       }
+      outcome = await this.#try(run, resource);
     }
   }
 
@@ -182,33 +194,34 @@ export class Runs implements JobRunner {
     // What BullMQ had fetched before it heard that its worker closes.
     if (this.#closing.aborted)
       return { putBack: new Error('the worker is closing'), forMs: delayMs(run.job, Infinity) };
-    const question = resource === null ? undefined : this.#lot?.ask(resource);
     try {
-      const outcome = await run.patience.with(this.#begin(run, resource, question));
+      const outcome = await run.patience.with(this.#begin(run, resource));
       if (outcome !== ABANDONED) {
         if ('value' in outcome) this.#losses.forget(run.job);
-        return 'reason' in outcome ? this.#busy(run.job, String(resource), outcome, question) : outcome;
+        return 'reason' in outcome ? this.#busy(run, String(resource), outcome) : outcome;
       }
     } catch (error) {
       if (run.signal !== undefined) return this.#ended(run, error);
       return this.#notStarted(run, error);
     } finally {
-      question?.over();
+      run.question?.over();
+      run.question = undefined;
     }
     return this.#abandoned(run);
   }
 
-  #begin<R>(run: JobRun<R>, resource: string | null, question: Question | undefined): Promise<Outcome<R> | Refusal> {
+  #begin<R>(run: JobRun<R>, resource: string | null): Promise<Outcome<R> | Refusal> {
     if (resource === null) return this.#runBare(run);
     const wait = this.#waitOf(run.job);
-    if (wait !== undefined) return this.#runWaiting(run, resource, question, wait);
+    if (wait !== undefined) return this.#runWaiting(run, resource, wait);
     const { jobs } = this.#manager;
     this.#prepared ??= jobs.prepare({ ...this.#acquire, park: this.#settings.whenBusy === 'delay' });
-    return jobs.tryRun(resource, this.#prepared, run.cancellation, (lease) => {
-      question?.granted();
-      this.#lot?.begins(resource);
-      return this.#runBody(run, lease);
-    });
+    const body = (lease: Lease): Promise<R> | R => this.#runBody(run, lease);
+    return jobs.tryRun(resource, this.#prepared, run.cancellation, body, () => this.#asks(run, resource));
+  }
+
+  #asks(run: JobRun, resource: string): void {
+    run.question = this.#lot?.ask(resource);
   }
 
   async #runBare<R>(run: JobRun<R>): Promise<Outcome<R>> {
@@ -217,20 +230,14 @@ export class Runs implements JobRunner {
     return { value: await run.body(signal) };
   }
 
-  async #runWaiting<R>(
-    run: JobRun<R>,
-    resource: string,
-    question: Question | undefined,
-    wait: Wait,
-  ): Promise<Outcome<R> | Refusal> {
+  async #runWaiting<R>(run: JobRun<R>, resource: string, wait: Wait): Promise<Outcome<R> | Refusal> {
+    this.#asks(run, resource);
     const stop = this.#endOnClosing(run, resource);
     const options = { ...this.#acquire, wait: wait.forMs, signal: run.cancellation.signal };
     try {
       const result = await this.#manager.tryRun(resource, options, (lease) => {
         stop();
         wait.end(false);
-        question?.granted();
-        this.#lot?.begins(resource);
         return this.#runBody(run, lease);
       });
       // Standing in line is not leaving a name.
@@ -255,6 +262,8 @@ export class Runs implements JobRunner {
   }
 
   #runBody<R>(run: JobRun<R>, lease: Lease): Promise<R> | R {
+    run.question?.granted();
+    this.#lot?.begins(lease.resource);
     const job = withLeaseProperty(run.job, lease);
     const { signal } = lease;
     run.lease = lease;
@@ -264,7 +273,7 @@ export class Runs implements JobRunner {
     return run.body(signal);
   }
 
-  #busy(job: Job, resource: string, refusal: Refusal, question: Question | undefined): Outcome<never> {
+  #busy({ job, question }: JobRun, resource: string, refusal: Refusal): Outcome<never> {
     const { holder } = refusal;
     const remainingMs = Math.ceil(refusal.remainingMs);
     this.#observer.busy(job, holder, remainingMs, resource);
@@ -366,31 +375,4 @@ function isShutdown(reason: unknown): boolean {
 /** Not enumerable: a job's own properties are what BullMQ serialises and people log. */
 function withLeaseProperty(job: Job, lease: Lease): LeasedJob {
   return Object.defineProperty(job, 'lease', { value: lease, configurable: true }) as LeasedJob;
-}
-
-/**
- * The loss that ended a run: the manager's word; or a fence's, which the manager has not heard when the write was given the
- * bare grant.
- */
-function lossOf(lease: Lease, error: unknown): LeaseLostError | undefined {
-  const { resource, grant, leaseId, fencingToken } = lease;
-  const isOurs = propertyOf(error, 'leaseId') === leaseId && propertyOf(error, 'fencingToken') === fencingToken;
-  if (codeOf(error) === 'LEASE_LOST' && isOurs) return error as LeaseLostError;
-  // By its fields: what a fence said in another process or thread comes without its class.
-  const isStale = (at: unknown): boolean =>
-    propertyOf(at, 'code') === 'STALE_TOKEN' &&
-    propertyOf(at, 'resource') === grant.resource &&
-    propertyOf(at, 'fencingToken') === fencingToken;
-  if (isControlError(error) || !causesOf(error).some(isStale)) return undefined;
-  return new LeaseLostError(resource, { reason: 'fenced', leaseId, fencingToken, settled: { error }, cause: error });
-}
-
-/** The loss of a lease that is not held now. */
-function lossNow(lease: Lease): LeaseLostError | undefined {
-  try {
-    lease.assertHeld();
-    return undefined;
-  } catch (error) {
-    return error as LeaseLostError;
-  }
 }

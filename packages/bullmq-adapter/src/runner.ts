@@ -31,8 +31,10 @@ export interface JobRunner {
   processing?(job: Job): () => void;
   /** BullMQ could not renew its own lock of these jobs: somebody else may run them now. It tells nobody by itself. */
   lockRenewalFailed(jobIds: readonly string[]): void;
+  /** Somebody cancels this job: false if it does not run here. */
+  cancel(jobId: string, reason: unknown): boolean;
   /** Aborts every live run with this. */
-  cancelAll(reason: Error): void;
+  cancelAll(reason: unknown): void;
   /**
    * The same for a worker that closes by force: what has not given up by the next turn of the event loop is left behind, as
    * after `abandonAfter`. Resolves when BullMQ has been told of all, or does not answer. Never rejects.

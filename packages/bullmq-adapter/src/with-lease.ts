@@ -12,7 +12,7 @@ import {
   type LeasedWorkerOptions,
   type LeaseSettings,
 } from './options.ts';
-import { checkProcessor, withThreeParameters } from './processor.ts';
+import { checkProcessor, withoutSignal } from './processor.ts';
 import { Runs } from './run.ts';
 import type { JobRunner } from './runner.ts';
 import { inSandbox } from './sandbox.ts';
@@ -76,7 +76,7 @@ export function withLease<Base extends WorkerClass>(
       manager.checkOptions(settings.acquire);
 
       const isJobScope = settings.scope === 'job';
-      super(name, withThreeParameters(processor), isJobScope ? options : { ...options, autorun: false }, ...rest);
+      super(name, withoutSignal(processor), isJobScope ? options : { ...options, autorun: false }, ...rest);
 
       this.#isSandboxed = typeof processor !== 'function';
       this.#graceMs = settings.graceMs;
@@ -107,12 +107,25 @@ export function withLease<Base extends WorkerClass>(
     protected override callProcessJob(job: Job, token: string, signal?: AbortSignal): Promise<unknown> {
       const process = (ours: AbortSignal): Promise<unknown> => super.callProcessJob(job, token, ours);
       const body = this.#isSandboxed ? (ours: AbortSignal) => inSandbox(job, ours, process) : process;
+      // Without telemetry a span that is found here is that of another worker, whose job has made this one.
+      if (this.opts.telemetry === undefined) return this.#runner.run(job, token, signal, body);
       return traced(job, () => this.#runner.run(job, token, signal, body));
     }
 
     override trace<T>(...[kind, operation, destination, callback, source]: TraceArguments<T>): Promise<T | Promise<T>> {
-      const shown = operation === 'process' ? showingSpan(callback) : callback;
-      return super.trace(kind, operation, destination, shown, source);
+      const isShown = operation === 'process' && this.opts.telemetry !== undefined;
+      return super.trace(kind, operation, destination, isShown ? showingSpan(callback) : callback, source);
+    }
+
+    /** As BullMQ's; `reason` is the cause of the `RunCancelledError` that the job's signal is aborted with. */
+    override cancelJob(jobId: string, reason?: string): boolean {
+      const isKnown = super.cancelJob(jobId, reason);
+      return this.#runner.cancel(jobId, reason) || isKnown;
+    }
+
+    override cancelAllJobs(reason?: string): void {
+      super.cancelAllJobs(reason);
+      this.#runner.cancelAll(reason);
     }
 
     /** With scope `worker`: begins to stand for election. Resolves when it stands no more, paused or closed. */
@@ -149,8 +162,9 @@ export function withLease<Base extends WorkerClass>(
     /**
      * Takes no more jobs; lets those that run end for `grace`, then aborts them (`RunCancelledError`, reason `shutdown`) and
      * waits until they have settled or were abandoned. What gives up because of it goes back to its queue, for another
-     * worker at once, without using an attempt; what returns is completed. Leases are released, and if the manager is the
-     * worker's own, it is closed as well; one that was given stays open. Comes to an end also while BullMQ's store is out of
+     * worker at once, without using an attempt; what returns is completed. Leases are released, those of the manager that linger
+     * as well, and places in line are given up. If the manager is the worker's own, it is closed; one that was given stays
+     * open. Comes to an end also while BullMQ's store is out of
      * reach, within about 10 s of the last job. Forced it waits for no job: those that do not give up as soon as they are aborted are
      * left behind, as after `abandonAfter`. Called again it gives the first answer.
      */

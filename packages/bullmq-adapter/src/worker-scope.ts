@@ -70,7 +70,11 @@ export class WorkerScope implements JobRunner {
     }
   }
 
-  cancelAll(reason: Error): void {
+  cancel(jobId: string, reason: unknown): boolean {
+    return this.#live.cancel(jobId, reason);
+  }
+
+  cancelAll(reason: unknown): void {
     this.#live.cancelAll(reason);
   }
 

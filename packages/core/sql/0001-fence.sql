@@ -49,7 +49,7 @@ comment on table leasehold.bypasses is 'Transactions that wrote to protected tab
 
 create function leasehold.check_grant(
   resource text, token bigint, lease_id text, idle_ms integer, lock_ms integer
-) returns void language plpgsql as $function$
+) returns void language plpgsql set search_path = pg_catalog, pg_temp as $function$
 begin
   if resource is null or resource not like '_%/_%' then
     raise exception 'leasehold: % is no qualified name', coalesce(quote_literal(resource), 'null') using errcode = '22023',
@@ -74,7 +74,7 @@ end $function$;
 comment on function leasehold.check_grant(text, bigint, text, integer, integer) is 'Internal. Raises 22023 for what is no name, token, lease id or limit, LH003 for a token more than 24 h ahead of the clock.';
 
 create function leasehold.admission(resource text, token bigint, lease_id text, lock_ms integer) returns boolean
-language plpgsql as $function$
+language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
   lock_before text := current_setting('lock_timeout');
   seen_token bigint;
@@ -138,7 +138,8 @@ begin
 end $function$;
 comment on function leasehold.highest(text) is 'The highest token admitted, or sealed (lease_id null). Nulls: none yet.';
 
-create function leasehold.refuse(resource text, token bigint) returns void language plpgsql as $function$
+create function leasehold.refuse(resource text, token bigint) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
   high_token bigint;
   high_lease text;
@@ -152,21 +153,14 @@ begin
 end $function$;
 comment on function leasehold.refuse(text, bigint) is 'Internal. Raises LH001.';
 
-create function leasehold.guard(
-  resource text, token bigint, lease_id text, idle_ms integer default 5000, lock_ms integer default 6000
-) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
+create function leasehold.limits(resource text, token bigint, lease_id text, idle_ms integer, lock_ms integer) returns text
+language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
   idle_before constant text := current_setting('idle_in_transaction_session_timeout');
-  mine constant text := pg_current_xact_id()::text || ' ';
-  mark constant text := encode(convert_to(resource, 'UTF8'), 'hex') || ' ';
   server constant text := version();
-  marks text;
-  done text;
+  done text := '';
 begin
-  if (resource like '_%/_%' and lease_id <> '' and token between 1 and 9007199254740991 and idle_ms > 0 and lock_ms > 0
-    and token <= (extract(epoch from clock_timestamp()) * 1000000)::bigint + 86400000000) is not true then
-    perform leasehold.check_grant(resource, token, lease_id, idle_ms, lock_ms);
-  end if;
+  perform leasehold.check_grant(resource, token, lease_id, idle_ms, lock_ms);
   -- An owner that is stopped in mid-transaction must not hold up its successor: only lowered, until the transaction ends.
   -- A PGlite holds up nobody else's process, and stands still for ever when it is to end its only session.
   if (idle_before = '0' or idle_before::interval > make_interval(secs => idle_ms / 1000.0)) and server not like '%emcc%' then
@@ -177,66 +171,127 @@ begin
   if server like '%linux%' and current_setting('tcp_user_timeout')::integer not between 1 and idle_ms then
     done := set_config('tcp_user_timeout', idle_ms::text, true);
   end if;
-  -- The usual case: this very grant. FOR SHARE lets the transactions of one grant run side by side, and makes a newer
-  -- grant wait for them. Nothing is waited for here: a row that is being changed is looked at again, with a limit.
+  return done;
+end $function$;
+comment on function leasehold.limits(text, bigint, text, integer, integer) is 'Internal. Checks a grant and its limits, and lowers those of this transaction.';
+
+create function leasehold.marks(resource text) returns text language plpgsql set search_path = pg_catalog, pg_temp as $function$
+declare
+  mine constant text := pg_current_xact_id()::text || ' ';
+  mark constant text := encode(convert_to(resource, 'UTF8'), 'hex') || ' ';
+  marks constant text := coalesce(current_setting('leasehold.guarded', true), '');
+begin
+  return case
+    when not starts_with(marks, mine) then mine || mark
+    when position(' ' || mark in marks) = 0 then marks || mark
+    else marks
+  end;
+end $function$;
+comment on function leasehold.marks(text) is 'Internal. What this transaction is guarded for, and this resource: its number and the names, in hex.';
+
+create function leasehold.guard(
+  resource text, token bigint, lease_id text, idle_ms integer default 5000, lock_ms integer default 6000
+) returns boolean language plpgsql as $function$
+begin
+  -- The usual case: this very grant, which was looked at when it was admitted. FOR SHARE lets the transactions of one grant
+  -- run side by side, and makes a newer grant wait for them. Nothing is waited for here: a row that is being changed is
+  -- looked at again, with a limit.
   perform from leasehold.fence f
-    where f.resource = guard.resource and f.token = guard.token and f.lease_id = guard.lease_id
+    where f.resource operator(pg_catalog.=) guard.resource and f.token operator(pg_catalog.=) guard.token
+      and f.lease_id operator(pg_catalog.=) guard.lease_id
     for share skip locked;
-  if not found and not leasehold.admission(resource, token, lease_id, lock_ms) then
-    perform leasehold.refuse(resource, token);
+  if not found then
+    perform leasehold.limits(resource, token, lease_id, idle_ms, lock_ms);
+    if not leasehold.admission(resource, token, lease_id, lock_ms) then
+      perform leasehold.refuse(resource, token);
+    end if;
   end if;
-  -- For protected tables. Bytes in hex, so that no name can stand for two; a savepoint that is rolled back takes it along.
-  marks := coalesce(current_setting('leasehold.guarded', true), '');
-  if not starts_with(marks, mine) then
-    done := set_config('leasehold.guarded', mine || mark, true);
-  elsif position(' ' || mark in marks) = 0 then
-    done := set_config('leasehold.guarded', marks || mark, true);
-  end if;
-  return true;
+  return (pg_catalog.set_config('leasehold.guarded', case
+      when coalesce(pg_catalog.current_setting('leasehold.guarded', true), '') operator(pg_catalog.=) ''
+      then pg_catalog.pg_current_xact_id()::pg_catalog.text operator(pg_catalog.||) ' '
+        operator(pg_catalog.||) pg_catalog.encode(pg_catalog.convert_to(resource, 'UTF8'), 'hex') operator(pg_catalog.||) ' '
+      else leasehold.marks(resource)
+    end, true) operator(pg_catalog.||) case
+      when pg_catalog.current_setting('idle_in_transaction_session_timeout') operator(pg_catalog.=) '0'
+        and pg_catalog.current_setting('tcp_user_timeout') operator(pg_catalog.=) '0'
+        and pg_catalog.version() operator(pg_catalog.~~) '%linux%' and pg_catalog.version() operator(pg_catalog.!~~) '%emcc%'
+        and idle_ms operator(pg_catalog.>) 0 and lock_ms operator(pg_catalog.>) 0
+      then pg_catalog.set_config('idle_in_transaction_session_timeout', idle_ms::pg_catalog.text, true)
+        operator(pg_catalog.||) pg_catalog.set_config('tcp_user_timeout', idle_ms::pg_catalog.text, true)
+      else leasehold.limits(resource, token, lease_id, idle_ms, lock_ms)
+    end) is not null;
 end $function$;
 comment on function leasehold.guard(text, bigint, text, integer, integer) is 'First statement of a transaction that writes for a lease. Raises LH001 if the grant is stale; else no later grant is admitted before this transaction ends. idle_ms: how long the transaction may stand still. lock_ms: how long to wait for transactions of earlier owners.';
 
+create function leasehold.guard_write(
+  resource text, token bigint, lease_id text, idle_ms integer, lock_ms integer
+) returns text language plpgsql as $function$
+begin
+  -- The usual case: this very grant, which was looked at when it was admitted. FOR SHARE lets the transactions of one grant
+  -- run side by side, and makes a newer grant wait for them. Nothing is waited for here: a row that is being changed is
+  -- looked at again, with a limit.
+  perform from leasehold.fence f
+    where f.resource operator(pg_catalog.=) guard_write.resource and f.token operator(pg_catalog.=) guard_write.token
+      and f.lease_id operator(pg_catalog.=) guard_write.lease_id
+    for share skip locked;
+  if not found then
+    perform leasehold.limits(resource, token, lease_id, idle_ms, lock_ms);
+    if not leasehold.admission(resource, token, lease_id, lock_ms) then
+      perform leasehold.refuse(resource, token);
+    end if;
+  end if;
+  return pg_catalog.set_config('leasehold.guarded', case
+      when coalesce(pg_catalog.current_setting('leasehold.guarded', true), '') operator(pg_catalog.=) ''
+      then pg_catalog.pg_current_xact_id()::pg_catalog.text operator(pg_catalog.||) ' '
+        operator(pg_catalog.||) pg_catalog.encode(pg_catalog.convert_to(resource, 'UTF8'), 'hex') operator(pg_catalog.||) ' '
+      else leasehold.marks(resource)
+    end, true) operator(pg_catalog.||) case
+      when pg_catalog.current_setting('idle_in_transaction_session_timeout') operator(pg_catalog.=) '0'
+        and pg_catalog.current_setting('tcp_user_timeout') operator(pg_catalog.=) '0'
+        and pg_catalog.version() operator(pg_catalog.~~) '%linux%' and pg_catalog.version() operator(pg_catalog.!~~) '%emcc%'
+        and idle_ms operator(pg_catalog.>) 0 and lock_ms operator(pg_catalog.>) 0
+      then pg_catalog.set_config('idle_in_transaction_session_timeout', idle_ms::pg_catalog.text, true)
+        operator(pg_catalog.||) pg_catalog.set_config('tcp_user_timeout', idle_ms::pg_catalog.text, true)
+      else leasehold.limits(resource, token, lease_id, idle_ms, lock_ms)
+    end operator(pg_catalog.||) '|' operator(pg_catalog.||) case
+      when coalesce(pg_catalog.current_setting('leasehold.place', true), '') operator(pg_catalog.<>) ''
+      then pg_catalog.current_setting('leasehold.place')
+      else coalesce(leasehold.place_of_session(), '')
+    end;
+end $function$;
+comment on function leasehold.guard_write(text, bigint, text, integer, integer) is 'Internal. As guard, but its answer has the name of the transaction, which outcome asks for: begins with the xid, and has the place behind a bar.';
+
 create function leasehold.admit(
   resource text, token bigint, lease_id text, idle_ms integer default 5000, lock_ms integer default 6000
-) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
-declare
-  idle_before constant text := current_setting('idle_in_transaction_session_timeout');
-  mine constant text := pg_current_xact_id()::text || ' ';
-  mark constant text := encode(convert_to(resource, 'UTF8'), 'hex') || ' ';
-  server constant text := version();
-  marks text;
-  done text;
+) returns boolean language plpgsql as $function$
 begin
-  if (resource like '_%/_%' and lease_id <> '' and token between 1 and 9007199254740991 and idle_ms > 0 and lock_ms > 0
-    and token <= (extract(epoch from clock_timestamp()) * 1000000)::bigint + 86400000000) is not true then
-    perform leasehold.check_grant(resource, token, lease_id, idle_ms, lock_ms);
-  end if;
-  -- An owner that is stopped in mid-transaction must not hold up its successor: only lowered, until the transaction ends.
-  -- A PGlite holds up nobody else's process, and stands still for ever when it is to end its only session.
-  if (idle_before = '0' or idle_before::interval > make_interval(secs => idle_ms / 1000.0)) and server not like '%emcc%' then
-    done := set_config('idle_in_transaction_session_timeout', idle_ms::text, true);
-  end if;
-  -- Nor one that no longer reads what the server sends it: such a session is not idle. Over TCP, and on Linux alone, which
-  -- gives up a connection whose window stays shut for so long.
-  if server like '%linux%' and current_setting('tcp_user_timeout')::integer not between 1 and idle_ms then
-    done := set_config('tcp_user_timeout', idle_ms::text, true);
-  end if;
-  -- The usual case: this very grant. FOR SHARE lets the transactions of one grant run side by side, and makes a newer
-  -- grant wait for them. Nothing is waited for here: a row that is being changed is looked at again, with a limit.
+  -- The usual case: this very grant, which was looked at when it was admitted. FOR SHARE lets the transactions of one grant
+  -- run side by side, and makes a newer grant wait for them. Nothing is waited for here: a row that is being changed is
+  -- looked at again, with a limit.
   perform from leasehold.fence f
-    where f.resource = admit.resource and f.token = admit.token and f.lease_id = admit.lease_id
+    where f.resource operator(pg_catalog.=) admit.resource and f.token operator(pg_catalog.=) admit.token
+      and f.lease_id operator(pg_catalog.=) admit.lease_id
     for share skip locked;
-  if not found and not leasehold.admission(resource, token, lease_id, lock_ms) then
-    return false;
+  if not found then
+    perform leasehold.limits(resource, token, lease_id, idle_ms, lock_ms);
+    if not leasehold.admission(resource, token, lease_id, lock_ms) then
+      return false;
+    end if;
   end if;
-  -- For protected tables. Bytes in hex, so that no name can stand for two; a savepoint that is rolled back takes it along.
-  marks := coalesce(current_setting('leasehold.guarded', true), '');
-  if not starts_with(marks, mine) then
-    done := set_config('leasehold.guarded', mine || mark, true);
-  elsif position(' ' || mark in marks) = 0 then
-    done := set_config('leasehold.guarded', marks || mark, true);
-  end if;
-  return true;
+  return (pg_catalog.set_config('leasehold.guarded', case
+      when coalesce(pg_catalog.current_setting('leasehold.guarded', true), '') operator(pg_catalog.=) ''
+      then pg_catalog.pg_current_xact_id()::pg_catalog.text operator(pg_catalog.||) ' '
+        operator(pg_catalog.||) pg_catalog.encode(pg_catalog.convert_to(resource, 'UTF8'), 'hex') operator(pg_catalog.||) ' '
+      else leasehold.marks(resource)
+    end, true) operator(pg_catalog.||) case
+      when pg_catalog.current_setting('idle_in_transaction_session_timeout') operator(pg_catalog.=) '0'
+        and pg_catalog.current_setting('tcp_user_timeout') operator(pg_catalog.=) '0'
+        and pg_catalog.version() operator(pg_catalog.~~) '%linux%' and pg_catalog.version() operator(pg_catalog.!~~) '%emcc%'
+        and idle_ms operator(pg_catalog.>) 0 and lock_ms operator(pg_catalog.>) 0
+      then pg_catalog.set_config('idle_in_transaction_session_timeout', idle_ms::pg_catalog.text, true)
+        operator(pg_catalog.||) pg_catalog.set_config('tcp_user_timeout', idle_ms::pg_catalog.text, true)
+      else leasehold.limits(resource, token, lease_id, idle_ms, lock_ms)
+    end) is not null;
 end $function$;
 comment on function leasehold.admit(text, bigint, text, integer, integer) is 'As guard, but false instead of LH001: then roll back.';
 
@@ -307,15 +362,28 @@ exception when others then
 end $function$;
 comment on function leasehold.place() is 'Internal. In which life of which server a transaction is; null where that cannot be told.';
 
-create function leasehold.ending(xid text) returns boolean language plpgsql as $function$
+create function leasehold.place_of_session() returns text language plpgsql set search_path = pg_catalog, pg_temp as $function$
+declare
+  place constant text := leasehold.place();
+begin
+  -- No session outlives its server, and none has written before its server was a primary. Before PostgreSQL 15 the place
+  -- changes with each checkpoint.
+  if place is not null and current_setting('server_version_num')::integer >= 150000 then
+    perform set_config('leasehold.place', place, false);
+  end if;
+  return place;
+end $function$;
+comment on function leasehold.place_of_session() is 'Internal. place(), remembered in a setting of the session where it holds for as long as the session does.';
+
+create procedure leasehold.ending(xid text) language plpgsql as $procedure$
 begin
   if coalesce(pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text operator(pg_catalog.=) xid, false) then
-    return true;
+    return;
   end if;
   raise exception 'leasehold: this is not the transaction of the guard' using errcode = 'LH005',
     hint = 'Leave BEGIN, COMMIT and ROLLBACK to the fence.';
-end $function$;
-comment on function leasehold.ending(text) is 'Internal. Sent before COMMIT: raises LH005 if the body has ended the transaction that the guard was in.';
+end $procedure$;
+comment on procedure leasehold.ending(text) is 'Internal. Sent before COMMIT: raises LH005 if the body has ended the transaction that the guard was in.';
 
 create function leasehold.outcome(xid text, place text, system text default null) returns text
 language plpgsql set search_path = pg_catalog, pg_temp as $function$

@@ -6,6 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { libraryNamed } from '../../peers/libraries.ts';
 import { nowUs, type Side } from '../side.ts';
+import { BareWaiter } from './bare-waiter.ts';
+import { SeenScripts, type BareLease } from './seen-scripts.ts';
 
 /** One turn of a client: when it asked, began and ended, in µs of the clock that all processes share. */
 export interface Turn {
@@ -21,7 +23,7 @@ export interface HandOffSetup {
   readonly of: number;
   /** How long each turn takes: long enough for whoever was last to be in the queue again. */
   readonly holdMs: number;
-  /** Beside `floor` and `leasehold`. */
+  /** Beside `floor`, `leasehold` and `bare scripts`. */
   readonly libraries: readonly string[];
 }
 
@@ -31,6 +33,8 @@ export interface Round {
   readonly until: number;
 }
 
+const TTL = '10s';
+
 interface Asker {
   /** Waits as long as it takes. */
   acquire(resource: string): Promise<unknown>;
@@ -39,11 +43,21 @@ interface Asker {
 }
 
 function leasehold(url: string): Asker {
-  const leases = new LeaseManager({ store: redisStore(url), ttl: '10s' });
+  const leases = new LeaseManager({ store: redisStore(url), ttl: TTL });
   return {
     acquire: (resource) => leases.acquire(resource, { wait: Infinity }),
     release: (lease: Lease) => lease.release(),
     close: () => leases.close(),
+  };
+}
+
+async function bareScripts(url: string, scripts: SeenScripts): Promise<Asker> {
+  const waiter = new BareWaiter(url, scripts);
+  await waiter.ready();
+  return {
+    acquire: (resource) => waiter.acquire(resource),
+    release: (lease: BareLease) => waiter.release(lease),
+    close: () => waiter.close(),
   };
 }
 
@@ -95,10 +109,12 @@ class Floor {
 }
 
 export async function open({ url, clients, of, holdMs, libraries }: HandOffSetup): Promise<Side> {
+  const scripts = await SeenScripts.look(url, { ttl: TTL, wait: Infinity });
   const floors = clients.map((client) => new Floor(url, client, of));
   for (const floor of floors) await floor.ready();
   const askers = new Map<string, readonly Asker[]>([
     ['leasehold', clients.map(() => leasehold(url))],
+    ['bare scripts', await Promise.all(clients.map(() => bareScripts(url, scripts)))],
     ...libraries.map(
       (name) => [name, clients.map(() => libraryNamed(name).open({ url, ttlMs: 10_000 }))] as [string, Asker[]],
     ),

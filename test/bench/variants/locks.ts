@@ -6,11 +6,22 @@ import { libraryNamed } from '../../peers/libraries.ts';
 import { inFlight, measured, type Measured, type Side } from '../side.ts';
 import { BareScripts } from './bare-scripts.ts';
 import { ByHand } from './by-hand.ts';
+import { LeastFencing, type LeastKind } from './least-fencing.ts';
 
 export interface LocksSetup {
   readonly url: string;
-  readonly way: 'floor' | 'floor, auto-pipelining' | 'bare scripts' | 'acquire' | 'run' | 'peer' | 'peer using';
+  readonly way:
+    | 'floor'
+    | 'floor, auto-pipelining'
+    | 'bare scripts'
+    | 'least'
+    | 'acquire'
+    | 'run'
+    | 'peer'
+    | 'peer using';
   readonly library?: string;
+  /** Of `least`. */
+  readonly least?: LeastKind;
 }
 
 export interface LocksSlice {
@@ -37,7 +48,7 @@ export async function open(setup: LocksSetup): Promise<Side> {
   };
 }
 
-async function wayOf({ url, way, library = '' }: LocksSetup): Promise<Way> {
+async function wayOf({ url, way, library = '', least = 'two keys' }: LocksSetup): Promise<Way> {
   switch (way) {
     case 'floor':
     case 'floor, auto-pipelining': {
@@ -47,6 +58,10 @@ async function wayOf({ url, way, library = '' }: LocksSetup): Promise<Way> {
     case 'bare scripts': {
       const bare = await BareScripts.open(url);
       return { once: (place) => bare.pair(`${place}`), close: () => bare.close() };
+    }
+    case 'least': {
+      const its = new LeastFencing(url, least);
+      return { once: (place) => its.pair(`${place}`), close: () => its.close() };
     }
     case 'acquire': {
       const leases = new LeaseManager({ store: redisStore(url) });

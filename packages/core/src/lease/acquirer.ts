@@ -57,6 +57,19 @@ export class Acquirer {
     return this.#prepare(resource, settings, undefined);
   }
 
+  /**
+   * A lease that lingers here, at once, if nothing has to be asked for it; else undefined, and `obtain` says what there is.
+   * For settings that are detached and have no signal.
+   */
+  obtainNow(resource: string, settings: AcquireSettings): Tenure | undefined {
+    const { closing, announcer, clock } = this.#context;
+    if (closing || settings.fences.length > 0) return undefined;
+    const startedMs = clock.monotonicMs();
+    const tenure = this.#goOn(resource, settings, startedMs);
+    if (tenure !== undefined) announcer.acquired(tenure, startedMs);
+    return tenure;
+  }
+
   /** A lease that somebody else has acquired, as the caller's own: `granted` is what the store made of the ticket. */
   takeOver(resource: string, settings: AcquireSettings, granted: Granted): Promise<Tenure | Refusal> {
     return this.#prepare(resource, settings, granted);

@@ -3,6 +3,7 @@ import type { AcquireSettings } from '../options.ts';
 import { isRefusal } from './acquirer.ts';
 import type { RunBody, TryRunResult } from './manager.ts';
 import type { Refusal } from './refusal.ts';
+import { KEPT } from './releaser.ts';
 import type { Tenure } from './tenure.ts';
 
 /**
@@ -29,8 +30,16 @@ export interface JobSide {
 export interface JobParts {
   prepare(options: object): AcquireSettings;
   obtain(resource: string, settings: AcquireSettings): Promise<Tenure | Refusal>;
+  /** What lingers and fits; undefined if the store must be asked. */
+  obtainNow(resource: string, settings: AcquireSettings): Tenure | undefined;
   runBody<T>(tenure: Tenure, settings: AcquireSettings, body: RunBody<T>, job: JobSide): Promise<T>;
   giveBack(tenure: Tenure): Promise<unknown>;
+  /** Gives back what lingers, and waits for what is on its way back. Must not reject. */
+  settle(): Promise<void>;
+}
+
+function ran<T>(value: T): TryRunResult<T> {
+  return { ran: true, value };
 }
 
 /**
@@ -40,7 +49,9 @@ export interface JobParts {
 export class Jobs {
   readonly #parts: JobParts;
   readonly #releases = new Map<string, Promise<unknown>>();
-  readonly #behind = (tenure: Tenure, release: Promise<unknown>): void => this.#keep(tenure.resource, release);
+  readonly #behind = (tenure: Tenure, release: Promise<unknown>): void => {
+    if (release !== KEPT) this.#keep(tenure.resource, release);
+  };
 
   constructor(parts: JobParts) {
     this.#parts = parts;
@@ -51,22 +62,39 @@ export class Jobs {
     return this.#parts.prepare(options);
   }
 
-  /** For settings that do not wait and have no signal; rejects as `tryRun` does. */
-  async tryRun<T>(
+  /** For settings that do not wait and have no signal; rejects as `tryRun` does. `asks` is called before the store is asked. */
+  tryRun<T>(
     resource: string,
     settings: AcquireSettings,
     brake: Brake,
     body: RunBody<T>,
+    asks?: () => void,
   ): Promise<TryRunResult<T>> {
-    const tenure = await this.#obtain(resource, settings, brake);
-    if (isRefusal(tenure)) return { ran: false, ...tenure };
     const side = { brake, behind: this.#behind };
-    return { ran: true, value: await this.#parts.runBody(tenure, settings, body, side) };
+    const tenure = brake.aborted ? undefined : this.#parts.obtainNow(resource, settings);
+    if (tenure !== undefined) return this.#parts.runBody(tenure, settings, body, side).then(ran);
+    asks?.();
+    return this.#askAndRun(resource, settings, body, side);
   }
 
-  /** Resolves when all that has been given back until now is, or will be known to the store too late. Never rejects. */
+  /**
+   * For a worker that ends while its manager goes on. Gives back what lingers; resolves when all that has been given back or
+   * withdrawn until now is, or will be known to the store too late. Never rejects.
+   */
   async released(): Promise<void> {
     await Promise.all(this.#releases.values());
+    await this.#parts.settle();
+  }
+
+  async #askAndRun<T>(
+    resource: string,
+    settings: AcquireSettings,
+    body: RunBody<T>,
+    side: JobSide,
+  ): Promise<TryRunResult<T>> {
+    const tenure = await this.#obtain(resource, settings, side.brake);
+    if (isRefusal(tenure)) return { ran: false, ...tenure };
+    return ran(await this.#parts.runBody(tenure, settings, body, side));
   }
 
   /** Left as soon as the brake is pulled; what is granted after that is given back, and is a release from now on. */

@@ -72,7 +72,17 @@ export class Lingerer {
   /** Gives all back. */
   close(): void {
     this.#context.engine.wanted.delete(this.#wanted);
-    for (const { tenure } of this.#kept.values()) this.#end(tenure);
+    this.#endAll();
+  }
+
+  /**
+   * Gives all back. Resolves when the store has confirmed whatever was withdrawn or given back until now, or has not
+   * answered for the time of a call.
+   */
+  async settle(): Promise<void> {
+    const { engine, settings } = this.#context;
+    this.#endAll();
+    await engine.settler.flush(settings.timing.callTimeoutMs);
   }
 
   /** When it is to be given back. */
@@ -88,6 +98,10 @@ export class Lingerer {
     for (const { spare, grant } of tenures) {
       if (spare !== undefined && grant.leaseId === leaseId) spare.tokens = 0;
     }
+  }
+
+  #endAll(): void {
+    for (const { tenure } of this.#kept.values()) this.#end(tenure);
   }
 
   #end(tenure: Tenure): void {

@@ -129,8 +129,10 @@ export class LeaseManager extends ManagerEmitter implements AsyncDisposable {
     this.jobs = new Jobs({
       prepare: (given) => parseAcquireOptions(given, settings),
       obtain: (resource, given) => this.#obtain(resource, given),
+      obtainNow: (resource, given) => this.#acquirer.obtainNow(resource, given),
       runBody: (...args) => this.#runBody(...args),
       giveBack: (tenure) => this.#releaser.release(tenure, 'not-started'),
+      settle: () => this.#lingerer.settle(),
     });
     this.#context.announcer.opened(timing, store.description);
   }

@@ -13,6 +13,9 @@ function isReleased(reply: ReleaseReply | undefined): boolean {
   return reply?.kind === 'released' || reply?.reason === 'released';
 }
 
+/** The end of a lease that lingers: nothing is on its way to the store. One for all, because jobs end so by the thousand. */
+export const KEPT: Promise<ReleaseResult> = Promise.resolve('kept');
+
 /** Ends tenures at the store. */
 export class Releaser {
   readonly #context: Context;
@@ -28,7 +31,7 @@ export class Releaser {
 
   /** Never rejects. Asked again it answers the same. */
   release(tenure: Tenure, outcome: Outcome): Promise<ReleaseResult> {
-    return (tenure.releasing ??= this.#end(tenure, outcome));
+    return (tenure.releasing ??= this.#begin(tenure, outcome));
   }
 
   /** Of a lease that has lingered: its end was announced when its last holder released it. */
@@ -37,17 +40,20 @@ export class Releaser {
     return this.#context.engine.settler.add((isRepeat) => this.#send(tenure, 'done', isRepeat), ttlMs);
   }
 
-  async #end(tenure: Tenure, outcome: Outcome): Promise<ReleaseResult> {
+  #begin(tenure: Tenure, outcome: Outcome): Promise<ReleaseResult> {
     const isUndoubted = tenure.spare !== undefined && tenure.isUndoubted();
     const held = tenure.beginRelease();
     // Whoever is stopped at any step in between has lost it, and keeps nothing.
     const isKept = held && isUndoubted && this.#lingerer.keep(tenure, outcome);
     this.#context.engine.keeper.drop(tenure);
+    if (!isKept) return this.#end(tenure, outcome, held);
+    this.#context.announcer.released(tenure);
+    this.#forget(tenure);
+    return KEPT;
+  }
+
+  async #end(tenure: Tenure, outcome: Outcome, held: boolean): Promise<ReleaseResult> {
     try {
-      if (isKept) {
-        this.#context.announcer.released(tenure);
-        return 'kept';
-      }
       if (!held) return this.#releaseLost(tenure, outcome);
       let reply: ReleaseReply | undefined;
       try {
@@ -69,10 +75,14 @@ export class Releaser {
         const { leaseId } = grant;
         withdraw(this.#context, { resource, leaseId, job: undefined, dirty: true, retentionMs }, tenure.timing);
       }
-      tenure.end();
-      this.#context.tenures.delete(tenure);
-      this.#ended();
+      this.#forget(tenure);
     }
+  }
+
+  #forget(tenure: Tenure): void {
+    tenure.end();
+    this.#context.tenures.delete(tenure);
+    this.#ended();
   }
 
   #send(tenure: Tenure, outcome: Outcome, isRepeat = false): Promise<ReleaseReply> {

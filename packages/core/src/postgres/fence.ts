@@ -19,7 +19,7 @@ import type { Driver, Ended, Row } from './driver.ts';
 import { failureOf, isConflict, isUnactivated } from './failure.ts';
 import { sqlErrorOf, staleIn } from './refusal.ts';
 import { checkedSchema } from './schema.ts';
-import { Statements } from './statements.ts';
+import { nameIn, Statements, type TransactionName } from './statements.ts';
 
 export interface PostgresFenceOptions {
   /** Unique among the fences of one acquisition. Default `postgres`. */
@@ -138,7 +138,7 @@ export class PostgresFence<Tx> implements Fence<Tx> {
     const asked = grantForWrite(this, grant);
     const untilMs = this.#clock.monotonicMs() + this.#waitMs;
     for (let pauseMs: number = PAUSE_MS.first; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS.most)) {
-      const { ended, row } = await this.#transact(grant, body, untilMs);
+      const { ended, name } = await this.#transact(grant, body, untilMs);
       const mayRetry = ended.at === 'opening' && this.#clock.monotonicMs() + pauseMs < untilMs;
       if (mayRetry && isUnactivated(ended.error)) {
         // The snapshot of this transaction may be older than what the owner before has committed.
@@ -149,7 +149,7 @@ export class PostgresFence<Tx> implements Fence<Tx> {
         await this.#pause(pauseMs);
         continue;
       }
-      return this.#judge(grant, asked, ended, row);
+      return this.#judge(grant, asked, ended, name);
     }
   }
 
@@ -204,8 +204,8 @@ export class PostgresFence<Tx> implements Fence<Tx> {
     grant: Grant | Holding,
     body: (tx: Tx) => T | Promise<T>,
     untilMs: number,
-  ): Promise<{ readonly ended: Ended<T>; readonly row: Row }> {
-    let row: Row = [];
+  ): Promise<{ readonly ended: Ended<T>; readonly name: TransactionName }> {
+    let name: TransactionName = { xid: '', place: '' };
     const ended = await this.#driver.write<T>({
       isolation: this.#isolation,
       openMs: Math.max(1, Math.ceil(untilMs - this.#clock.monotonicMs())),
@@ -213,17 +213,15 @@ export class PostgresFence<Tx> implements Fence<Tx> {
       // Nothing is awaited between the check of the lease and the send.
       guard: () => this.#statements.namedGuard(grantForWrite(this, grant)),
       guarded: (answer) => {
-        // Parsers of booleans are the user's; a text is a text.
-        if (typeof answer[1] !== 'string') throw new Error(`the guard answered ${show(answer[0])}, ${show(answer[1])}`);
-        row = answer;
+        name = nameIn(answer);
       },
       body,
-      closing: () => this.#statements.ending(String(row[1])),
+      closing: () => this.#statements.ending(name.xid),
     });
-    return { ended, row };
+    return { ended, name };
   }
 
-  async #judge<T>(grant: Grant | Holding, asked: Grant, ended: Ended<T>, row: Row): Promise<T> {
+  async #judge<T>(grant: Grant | Holding, asked: Grant, ended: Ended<T>, name: TransactionName): Promise<T> {
     const notWritten = (detail: string, cause?: unknown): Error =>
       new FenceUnavailableError(asked.resource, this.name, detail, cause, 'not-written');
     switch (ended.at) {
@@ -252,7 +250,7 @@ export class PostgresFence<Tx> implements Fence<Tx> {
     const sql = sqlErrorOf(ended.error);
     if (sql?.severity === 'ERROR') throw this.#ofBody(grant, asked, ended.error);
     const said = `COMMIT had no clear answer (${messageOf(ended.error)})`;
-    const outcome = await this.#outcomeOf(row);
+    const outcome = await this.#outcomeOf(name);
     if (outcome === 'committed') return ended.value;
     // So does an ERROR in the server's language, which could have been the end of the session.
     if (outcome === 'aborted' && sql !== undefined && !SESSION_ENDED.test(sql.code)) throw ended.error;
@@ -271,8 +269,8 @@ export class PostgresFence<Tx> implements Fence<Tx> {
   }
 
   /** Asks on other connections what became of a transaction, until it is certain or `lockTimeout` has passed. */
-  async #outcomeOf([, xid, place]: Row): Promise<'committed' | 'aborted' | 'unknown'> {
-    if (typeof xid !== 'string' || typeof place !== 'string') return 'unknown';
+  async #outcomeOf({ xid, place }: TransactionName): Promise<'committed' | 'aborted' | 'unknown'> {
+    if (place === '') return 'unknown';
     const sql = this.#statements.outcome(xid, place, this.#systems.get(place) ?? '');
     const untilMs = this.#clock.monotonicMs() + this.#lockMs;
     for (let pauseMs: number = PAUSE_MS.first; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS.most)) {

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { ConfigError } from '../errors.ts';
-import { isNoAnswer, within } from './deadline.ts';
+import { isNoAnswer, Waits } from './deadline.ts';
 import { ABORTED, ALONE, ENDED, LOOKING, rowOf, type Driver, type Ended, type Row, type Work } from './driver.ts';
 import { sqlErrorOf } from './refusal.ts';
 
@@ -69,8 +69,8 @@ class Lent<Tx extends PgPoolClient> {
     this.#isOver = true;
   }
 
-  async query(text: string, what: string, withinMs: number, clock: Clock): Promise<PgResult> {
-    const answer = await within(this.client.query(text), what, withinMs, clock);
+  async query(text: string, what: string, withinMs: number, waits: Waits): Promise<PgResult> {
+    const answer = await waits.within(this.client.query(text), what, withinMs);
     // One result for each statement.
     return (Array.isArray(answer) ? answer.at(-1) : answer) as PgResult;
   }
@@ -88,10 +88,12 @@ class Lent<Tx extends PgPoolClient> {
 export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
   readonly #pool: PgPool;
   readonly #clock: Clock;
+  readonly #waits: Waits;
 
   constructor(pool: PgPool, clock: Clock) {
     this.#pool = pool;
     this.#clock = clock;
+    this.#waits = new Waits(clock);
   }
 
   ask(sql: string, withinMs: number): Promise<Row> {
@@ -107,7 +109,7 @@ export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
     const lent = await this.#borrow(withinMs);
     try {
       const leftMs = Math.max(1, untilMs - this.#clock.monotonicMs());
-      const { rows } = await lent.query(sql, 'the statement', Math.ceil(leftMs), this.#clock);
+      const { rows } = await lent.query(sql, 'the statement', Math.ceil(leftMs), this.#waits);
       lent.release();
       return rowOf(rows);
     } catch (error) {
@@ -144,7 +146,7 @@ export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
       const leftMs = Math.max(1, Math.ceil(untilMs - this.#clock.monotonicMs()));
       // One round trip. Text without parameters, so that it is one message of the simple protocol.
       const begin = `begin isolation level ${work.isolation} read write; ${guard}`;
-      const { rows } = await lent.query(begin, 'the guard', leftMs, this.#clock);
+      const { rows } = await lent.query(begin, 'the guard', leftMs, this.#waits);
       work.guarded(rowOf(rows));
     } catch (error) {
       await this.#rollBack(lent, work.closeMs, error);
@@ -171,7 +173,7 @@ export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
       return { at: 'lost', error: lost };
     }
     try {
-      const { command } = await lent.query(`${work.closing()}; commit`, 'COMMIT', work.closeMs, this.#clock);
+      const { command } = await lent.query(`${work.closing()}; commit`, 'COMMIT', work.closeMs, this.#waits);
       lent.release();
       return command === 'ROLLBACK' ? { at: 'aborted' } : { at: 'done', value };
     } catch (error) {
@@ -192,7 +194,7 @@ export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
       return;
     }
     try {
-      await lent.query('rollback', 'ROLLBACK', withinMs, this.#clock);
+      await lent.query('rollback', 'ROLLBACK', withinMs, this.#waits);
       lent.release();
     } catch (error) {
       lent.release(error);
@@ -201,7 +203,7 @@ export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
 
   async #borrow(withinMs: number): Promise<Lent<Tx>> {
     const connecting = this.#pool.connect() as Promise<Tx>;
-    const client = await within(connecting, 'the request for a connection', withinMs, this.#clock, (late) => {
+    const client = await this.#waits.within(connecting, 'the request for a connection', withinMs, (late) => {
       late.release();
     });
     return new Lent(client);

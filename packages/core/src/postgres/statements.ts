@@ -1,4 +1,6 @@
 import type { Grant } from '../fence/fence.ts';
+import { show } from '../show.ts';
+import type { Row } from './driver.ts';
 import { literal } from './literal.ts';
 
 /** Whole milliseconds. */
@@ -11,6 +13,8 @@ export interface Limits {
 export class Statements {
   readonly #s: string;
   readonly #limits: Limits;
+  /** Grants as they were written last: a lease has one object for its grant. One of the user's may have been changed since. */
+  readonly #written = new WeakMap<Grant, Grant & { readonly text: string }>();
 
   /** `s` is the schema, ready to be written. */
   constructor(s: string, limits: Limits) {
@@ -20,16 +24,16 @@ export class Statements {
 
   guard(grant: Grant): string {
     const { idleMs, lockMs } = this.#limits;
-    return `select ${this.#s}.guard(${written(grant)}, ${idleMs}, ${lockMs})`;
+    return `select ${this.#s}.guard(${this.#write(grant)}, ${idleMs}, ${lockMs})`;
   }
 
   admit(grant: Grant): string {
     const { idleMs, lockMs } = this.#limits;
-    return `select ${this.#s}.admit(${written(grant)}, ${idleMs}, ${lockMs})`;
+    return `select ${this.#s}.admit(${this.#write(grant)}, ${idleMs}, ${lockMs})`;
   }
 
   activate(grant: Grant): string {
-    return `select ${this.#s}.activate(${written(grant)}, ${this.#limits.lockMs})`;
+    return `select ${this.#s}.activate(${this.#write(grant)}, ${this.#limits.lockMs})`;
   }
 
   /** The activation, with the life of the server that it was made in and the system that this is a life of. */
@@ -37,14 +41,15 @@ export class Statements {
     return `${this.activate(grant)}, ${this.#s}.place(), ${this.#s}.system()`;
   }
 
-  /** The guard, with the name of the transaction: what `outcome` asks for, should COMMIT not be answered. */
+  /** The guard that answers the name of its transaction: what `outcome` asks for, should COMMIT not be answered. */
   namedGuard(grant: Grant): string {
-    return `${this.guard(grant)}, pg_catalog.pg_current_xact_id()::text, ${this.#s}.place()`;
+    const { idleMs, lockMs } = this.#limits;
+    return `select ${this.#s}.guard_write(${this.#write(grant)}, ${idleMs}, ${lockMs})`;
   }
 
-  /** Fails unless the transaction is still the one of this name. */
+  /** Fails unless the transaction is still the one of this number. Answers no row, which a client would have to read. */
   ending(xid: string): string {
-    return `select ${this.#s}.ending(${literal('xid', xid)})`;
+    return `call ${this.#s}.ending(${literal('xid', xid)})`;
   }
 
   seal(resource: string, fencingToken: number): string {
@@ -58,8 +63,26 @@ export class Statements {
   outcome(xid: string, place: string, system: string): string {
     return `select ${this.#s}.outcome(${literal('xid', xid)}, ${literal('place', place)}, ${literal('system', system)})`;
   }
+
+  #write(grant: Grant): string {
+    const { resource, fencingToken, leaseId } = grant;
+    const last = this.#written.get(grant);
+    if (last?.resource === resource && last.fencingToken === fencingToken && last.leaseId === leaseId) return last.text;
+    const text = `${literal('resource', resource)}, ${fencingToken}, ${literal('leaseId', leaseId)}`;
+    this.#written.set(grant, { resource, fencingToken, leaseId, text });
+    return text;
+  }
 }
 
-function written({ resource, fencingToken, leaseId }: Grant): string {
-  return `${literal('resource', resource)}, ${fencingToken}, ${literal('leaseId', leaseId)}`;
+/** A transaction, and in which life of which server it is; an empty place where that cannot be told. */
+export interface TransactionName {
+  readonly xid: string;
+  readonly place: string;
+}
+
+/** What `namedGuard` was answered. Throws for anything else, such as what a type parser of the user has made of it. */
+export function nameIn([answer]: Row): TransactionName {
+  const [, xid, place] = (typeof answer === 'string' && /^(\d+) [^|]*\|([^|]*)$/.exec(answer)) || [];
+  if (xid === undefined || place === undefined) throw new Error(`the guard answered ${show(answer)}`);
+  return { xid, place };
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts';
 import { LeaseholdError, StoreUnavailableError } from '../errors.ts';
 import type { LeaseStore, StoreCall } from '../store/store.ts';
 import { ownClient, type OwnClient, type RedisSource, type Send } from './client.ts';
-import { Deadlines, type Due } from './deadlines.ts';
+import { Deadlines, type Due } from '../deadlines.ts';
 import {
   authFailure,
   failureOf,

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import { messageOf } from '../thrown.ts';
 import type { Send } from './client.ts';
-import { Deadlines, type Due } from './deadlines.ts';
+import { Deadlines, type Due } from '../deadlines.ts';
 import { isErrorReply, isNoScript, isRefusal, isUncompiled, isUnsent, withoutCommand } from './failure.ts';
 import { isIoredis, type IoredisClient, type IoredisCluster } from './ioredis.ts';
 import type { NodeRedisClient } from './node-redis.ts';

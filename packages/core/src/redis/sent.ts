@@ -1,6 +1,6 @@
 import type { LeaseholdError } from '../errors.ts';
 import type { StoreCall } from '../store/store.ts';
-import type { Due } from './deadlines.ts';
+import type { Due } from '../deadlines.ts';
 import type { Script, ScriptArgs } from './script.ts';
 
 /** A call under way. */

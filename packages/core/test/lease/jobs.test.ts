@@ -1,4 +1,4 @@
-import { RunCancelledError } from '@leasehold/core';
+import { MemoryFence, RunCancelledError } from '@leasehold/core';
 import { describe, expect, it } from 'vitest';
 import type { Brake } from '../../src/lease/jobs.ts';
 import { bench, deferred } from './setup.ts';
@@ -58,6 +58,53 @@ describe('runs that follow one another', () => {
     const theirs = other();
     await expect(theirs.run('a', () => 'theirs')).resolves.toBe('theirs');
     await manager.close();
+  });
+
+  it('are all given back when that is said, those that linger as well, and the manager goes on', async () => {
+    const { manager, store, other } = bench({ linger: 500 });
+    const settings = manager.jobs.prepare({});
+    await manager.jobs.tryRun('a', settings, brake(), () => {});
+    expect(store.calls.release).toBe(0);
+    const held = deferred();
+    store.once('release', { request: held.promise });
+    let isReleased = false;
+    const released = manager.jobs.released().then(() => (isReleased = true));
+    await new Promise(setImmediate);
+    expect(isReleased).toBe(false);
+    held.resolve();
+    await released;
+    await expect(other().run('a', () => 'theirs')).resolves.toBe('theirs');
+    await expect(manager.run('a', () => 'ours')).resolves.toBe('ours');
+    await manager.close();
+  });
+
+  it('are all given back when that is said, and what stood in line has left it; a silent store is waited for no longer than a call', async () => {
+    const { manager, store, other, clock } = bench();
+    const theirs = await other().acquire('a');
+    const controller = new AbortController();
+    const waiting = manager.tryRun('a', { wait: '1h', signal: controller.signal }, () => expect.unreachable());
+    await clock.advanceAsync(10);
+    const held = deferred();
+    store.once('cancel', { request: held.promise });
+    controller.abort();
+    await expect(waiting).rejects.toMatchObject({ code: 'RUN_CANCELLED' });
+    let isReleased = false;
+    const released = manager.jobs.released().then(() => (isReleased = true));
+    await clock.advanceAsync(10);
+    expect(isReleased).toBe(false);
+    held.resolve();
+    await released;
+    store.set('release', { reply: 'lost' });
+    await manager.jobs.tryRun('b', manager.jobs.prepare({}), brake(), () => {});
+    const silent = manager.jobs.released();
+    // One call for the release, one for its second try, one for what is behind that.
+    await clock.advanceAsync(2000);
+    await silent;
+    store.heal();
+    await theirs.release();
+    const closed = manager.close();
+    await clock.advanceAsync(5000);
+    await closed;
   });
 
   it('end the lease with the body: no longer held, and refused at once, while the release is under way', async () => {
@@ -161,5 +208,39 @@ describe('runs that follow one another', () => {
     });
     await expect(lost).rejects.toMatchObject({ code: 'LEASE_LOST', settled: { value: 'late' } });
     await manager.close();
+  });
+
+  it('take a lease that lingers at once and ask nothing; never past a fence or a brake, and not while the manager closes', async () => {
+    const { manager, store } = bench({ linger: 500 });
+    const { jobs } = manager;
+    const fence = new MemoryFence();
+    const [plain, fenced] = [jobs.prepare({}), jobs.prepare({ fences: [fence] })];
+    const asked: string[] = [];
+    const run = async (settings: typeof plain): Promise<number> => {
+      const body = ({ fencingToken }: { readonly fencingToken: number }): number => fencingToken;
+      const result = await jobs.tryRun('a', settings, brake(), body, () => asked.push('asked'));
+      return result.ran ? result.value : 0;
+    };
+    const tokens = [await run(plain), await run(plain)];
+    expect([asked, store.calls.acquire, store.calls.release]).toEqual([['asked'], 1, 0]);
+    const inside = await jobs.tryRun('a', fenced, brake(), async ({ grant, fencingToken }) => {
+      tokens.push(fencingToken);
+      return (await fence.highest(grant.resource))?.fencingToken;
+    });
+    expect(inside).toMatchObject({ value: tokens[2] });
+    expect(store.calls.acquire).toBe(1);
+    const its = brake();
+    its.pull(new Error('enough'));
+    await expect(jobs.tryRun('a', plain, its, () => expect.unreachable())).rejects.toMatchObject({
+      code: 'RUN_CANCELLED',
+    });
+    tokens.push(await run(plain));
+    expect(tokens).toEqual([...new Set(tokens)].toSorted((a, b) => a - b));
+    const closed = manager.close();
+    await expect(jobs.tryRun('a', plain, brake(), () => expect.unreachable())).rejects.toMatchObject({
+      code: 'MANAGER_CLOSED',
+    });
+    await closed;
+    expect(store.calls.release).toBe(1);
   });
 });

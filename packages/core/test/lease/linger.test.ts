@@ -244,6 +244,56 @@ describe('a lease that lingers', () => {
     expect(theirs.isHeld()).toBe(true);
   });
 
+  // As somebody does who deletes the record: `forceRelease` of the diagnosis waits until the lease has run out.
+  describe('and is released by force while it is trusted', () => {
+    async function forced(isDeaf: boolean) {
+      const its = kept();
+      const { manager, clock, memory, store, other } = its;
+      const fence = new MemoryFence();
+      const options = { fences: [fence] };
+      await manager.run('r', options, () => undefined);
+      store.deaf = isDeaf;
+      const record = await memory.read('r', call);
+      const what = { resource: 'r', leaseId: record?.leaseId ?? '', fencingToken: record?.fencingToken ?? 0 };
+      const force = { ...what, extensions: 0, elapsedMs: null, floor: 0, operator: 'ann', reason: 'drill' };
+      expect(await memory.forceRelease(force, call)).toEqual({ kind: 'released' });
+      await clock.advanceAsync(0);
+      const theirs = await other().acquire('r', options);
+      return { ...its, fence, options, theirs };
+    }
+
+    test('serves no run any more once its owner hears of it', async () => {
+      const { manager, theirs } = await forced(false);
+      expect(await manager.tryAcquire('r')).toMatchObject({ acquired: false, reason: 'held' });
+      expect(theirs.isHeld()).toBe(true);
+    });
+
+    test('is refused at a fence to an owner that hears nothing', async () => {
+      const { manager, options, fence, theirs } = await forced(true);
+      expect(await rejectionOf(manager.run('r', options, () => expect.unreachable()))).toMatchObject({
+        code: 'RESOURCE_BUSY',
+      });
+      await fence.write(theirs, (tx) => tx.set('a', 'theirs'));
+    });
+
+    test('serves runs without a fence to an owner that hears nothing, no longer than a running body would go on', async () => {
+      const { manager, clock } = await forced(true);
+      const lost = manager.run('r', async ({ signal }) => {
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      });
+      lost.catch(() => {});
+      // The next extension, as of a lease that never lingered.
+      await clock.advanceAsync(1000);
+      expect(await rejectionOf(lost)).toMatchObject({ code: 'LEASE_LOST', reason: 'superseded' });
+
+      const again = await forced(true);
+      await again.manager.run('r', () => undefined);
+      // Its time is counted from its first release, however often it is used.
+      await again.clock.advanceAsync(500);
+      expect(await again.manager.tryAcquire('r')).toMatchObject({ acquired: false, reason: 'held' });
+    });
+  });
+
   test('has so many tokens and no more: then the store is asked again', async () => {
     const { manager, store } = kept();
     const tokens = new Set<number>();

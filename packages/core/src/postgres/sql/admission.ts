@@ -1,14 +1,11 @@
 /**
- * Who is let in. Every function runs with the rights of its caller. What callers call pins the search_path, and what these
- * call inherits it. plpgsql takes a new snapshot for each statement under READ COMMITTED: the loop relies on it.
- *
- * `guard` is in the way of every write: it calls nothing, and `x := f()` is evaluated without the executor where
- * `perform f()` is a query of its own.
+ * Who is let in. Every function runs with the rights of its caller, and pins the search_path or looks nothing up in it: to
+ * pin it costs a tenth of a guard. plpgsql takes a new snapshot for each statement under READ COMMITTED: the loop relies on it.
  */
 export const admission = (s: string): string => `
 create function ${s}.check_grant(
   resource text, token bigint, lease_id text, idle_ms integer, lock_ms integer
-) returns void language plpgsql as $function$
+) returns void language plpgsql set search_path = pg_catalog, pg_temp as $function$
 begin
   if resource is null or resource not like '_%/_%' then
     raise exception 'leasehold: % is no qualified name', coalesce(quote_literal(resource), 'null') using errcode = '22023',
@@ -33,7 +30,7 @@ end $function$;
 comment on function ${s}.check_grant(text, bigint, text, integer, integer) is 'Internal. Raises 22023 for what is no name, token, lease id or limit, LH003 for a token more than 24 h ahead of the clock.';
 
 create function ${s}.admission(resource text, token bigint, lease_id text, lock_ms integer) returns boolean
-language plpgsql as $function$
+language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
   lock_before text := current_setting('lock_timeout');
   seen_token bigint;
@@ -97,7 +94,8 @@ begin
 end $function$;
 comment on function ${s}.highest(text) is 'The highest token admitted, or sealed (lease_id null). Nulls: none yet.';
 
-create function ${s}.refuse(resource text, token bigint) returns void language plpgsql as $function$
+create function ${s}.refuse(resource text, token bigint) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $function$
 declare
   high_token bigint;
   high_lease text;
@@ -111,17 +109,67 @@ begin
 end $function$;
 comment on function ${s}.refuse(text, bigint) is 'Internal. Raises LH001.';
 
+create function ${s}.limits(resource text, token bigint, lease_id text, idle_ms integer, lock_ms integer) returns text
+language plpgsql set search_path = pg_catalog, pg_temp as $function$
+declare
+  idle_before constant text := current_setting('idle_in_transaction_session_timeout');
+  server constant text := version();
+  done text := '';
+begin
+  perform ${s}.check_grant(resource, token, lease_id, idle_ms, lock_ms);
+  -- An owner that is stopped in mid-transaction must not hold up its successor: only lowered, until the transaction ends.
+  -- A PGlite holds up nobody else's process, and stands still for ever when it is to end its only session.
+  if (idle_before = '0' or idle_before::interval > make_interval(secs => idle_ms / 1000.0)) and server not like '%emcc%' then
+    done := set_config('idle_in_transaction_session_timeout', idle_ms::text, true);
+  end if;
+  -- Nor one that no longer reads what the server sends it: such a session is not idle. Over TCP, and on Linux alone, which
+  -- gives up a connection whose window stays shut for so long.
+  if server like '%linux%' and current_setting('tcp_user_timeout')::integer not between 1 and idle_ms then
+    done := set_config('tcp_user_timeout', idle_ms::text, true);
+  end if;
+  return done;
+end $function$;
+comment on function ${s}.limits(text, bigint, text, integer, integer) is 'Internal. Checks a grant and its limits, and lowers those of this transaction.';
+
+create function ${s}.marks(resource text) returns text language plpgsql set search_path = pg_catalog, pg_temp as $function$
+declare
+  mine constant text := pg_current_xact_id()::text || ' ';
+  mark constant text := encode(convert_to(resource, 'UTF8'), 'hex') || ' ';
+  marks constant text := coalesce(current_setting('${settingOf(s)}.guarded', true), '');
+begin
+  return case
+    when not starts_with(marks, mine) then mine || mark
+    when position(' ' || mark in marks) = 0 then marks || mark
+    else marks
+  end;
+end $function$;
+comment on function ${s}.marks(text) is 'Internal. What this transaction is guarded for, and this resource: its number and the names, in hex.';
+
 create function ${s}.guard(
   resource text, token bigint, lease_id text, idle_ms integer default 5000, lock_ms integer default 6000
-) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
-${entering(s, 'guard', `perform ${s}.refuse(resource, token);`)}
+) returns boolean language plpgsql as $function$
+${entering(s, 'guard', { answer: `(${settled(s)}) is not null`, stale: `perform ${s}.refuse(resource, token);` })}
 end $function$;
 comment on function ${s}.guard(text, bigint, text, integer, integer) is 'First statement of a transaction that writes for a lease. Raises LH001 if the grant is stale; else no later grant is admitted before this transaction ends. idle_ms: how long the transaction may stand still. lock_ms: how long to wait for transactions of earlier owners.';
 
+create function ${s}.guard_write(
+  resource text, token bigint, lease_id text, idle_ms integer, lock_ms integer
+) returns text language plpgsql as $function$
+${entering(s, 'guard_write', {
+  answer: `${settled(s)} operator(pg_catalog.||) '|' operator(pg_catalog.||) case
+      when coalesce(pg_catalog.current_setting('${settingOf(s)}.place', true), '') operator(pg_catalog.<>) ''
+      then pg_catalog.current_setting('${settingOf(s)}.place')
+      else coalesce(${s}.place_of_session(), '')
+    end`,
+  stale: `perform ${s}.refuse(resource, token);`,
+})}
+end $function$;
+comment on function ${s}.guard_write(text, bigint, text, integer, integer) is 'Internal. As guard, but its answer has the name of the transaction, which outcome asks for: begins with the xid, and has the place behind a bar.';
+
 create function ${s}.admit(
   resource text, token bigint, lease_id text, idle_ms integer default 5000, lock_ms integer default 6000
-) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $function$
-${entering(s, 'admit', 'return false;')}
+) returns boolean language plpgsql as $function$
+${entering(s, 'admit', { answer: `(${settled(s)}) is not null`, stale: 'return false;' })}
 end $function$;
 comment on function ${s}.admit(text, bigint, text, integer, integer) is 'As guard, but false instead of LH001: then roll back.';
 
@@ -169,45 +217,45 @@ end $function$;
 comment on function ${s}.seal(text, bigint, integer) is 'Makes every grant up to this token stale, and admits nobody. Waits for open transactions. Never lowers.';
 `;
 
-/** The body of `guard` and `admit`, which differ in what they do with a stale grant. */
-const entering = (s: string, name: string, whenStale: string): string => `declare
-  idle_before constant text := current_setting('idle_in_transaction_session_timeout');
-  mine constant text := pg_current_xact_id()::text || ' ';
-  mark constant text := encode(convert_to(resource, 'UTF8'), 'hex') || ' ';
-  server constant text := version();
-  marks text;
-  done text;
-begin
-  if (resource like '_%/_%' and lease_id <> '' and token between 1 and 9007199254740991 and idle_ms > 0 and lock_ms > 0
-    and token <= (extract(epoch from clock_timestamp()) * 1000000)::bigint + 86400000000) is not true then
-    perform ${s}.check_grant(resource, token, lease_id, idle_ms, lock_ms);
-  end if;
-  -- An owner that is stopped in mid-transaction must not hold up its successor: only lowered, until the transaction ends.
-  -- A PGlite holds up nobody else's process, and stands still for ever when it is to end its only session.
-  if (idle_before = '0' or idle_before::interval > make_interval(secs => idle_ms / 1000.0)) and server not like '%emcc%' then
-    done := set_config('idle_in_transaction_session_timeout', idle_ms::text, true);
-  end if;
-  -- Nor one that no longer reads what the server sends it: such a session is not idle. Over TCP, and on Linux alone, which
-  -- gives up a connection whose window stays shut for so long.
-  if server like '%linux%' and current_setting('tcp_user_timeout')::integer not between 1 and idle_ms then
-    done := set_config('tcp_user_timeout', idle_ms::text, true);
-  end if;
-  -- The usual case: this very grant. FOR SHARE lets the transactions of one grant run side by side, and makes a newer
-  -- grant wait for them. Nothing is waited for here: a row that is being changed is looked at again, with a limit.
+/**
+ * The body of `guard`, `guard_write` and `admit`, which differ in what they answer. It is in the way of every write, and what
+ * it costs is how much of it there is, for plpgsql makes each statement and each expression ready anew in each transaction:
+ * it is one look at the row, and one expression. What is not for the usual case is in functions of its own.
+ */
+const entering = (s: string, name: string, { answer, stale }: { answer: string; stale: string }): string => `begin
+  -- The usual case: this very grant, which was looked at when it was admitted. FOR SHARE lets the transactions of one grant
+  -- run side by side, and makes a newer grant wait for them. Nothing is waited for here: a row that is being changed is
+  -- looked at again, with a limit.
   perform from ${s}.fence f
-    where f.resource = ${name}.resource and f.token = ${name}.token and f.lease_id = ${name}.lease_id
+    where f.resource operator(pg_catalog.=) ${name}.resource and f.token operator(pg_catalog.=) ${name}.token
+      and f.lease_id operator(pg_catalog.=) ${name}.lease_id
     for share skip locked;
-  if not found and not ${s}.admission(resource, token, lease_id, lock_ms) then
-    ${whenStale}
+  if not found then
+    perform ${s}.limits(resource, token, lease_id, idle_ms, lock_ms);
+    if not ${s}.admission(resource, token, lease_id, lock_ms) then
+      ${stale}
+    end if;
   end if;
-  -- For protected tables. Bytes in hex, so that no name can stand for two; a savepoint that is rolled back takes it along.
-  marks := coalesce(current_setting('${settingOf(s)}.guarded', true), '');
-  if not starts_with(marks, mine) then
-    done := set_config('${settingOf(s)}.guarded', mine || mark, true);
-  elsif position(' ' || mark in marks) = 0 then
-    done := set_config('${settingOf(s)}.guarded', marks || mark, true);
-  end if;
-  return true;`;
+  return ${answer};`;
+
+/**
+ * Sets marks and limits of a transaction. A text that begins with its number. Marks are for protected tables: bytes in hex, so
+ * that no name can stand for two, and a savepoint that is rolled back takes them along.
+ */
+const settled = (s: string): string => `pg_catalog.set_config('${settingOf(s)}.guarded', case
+      when coalesce(pg_catalog.current_setting('${settingOf(s)}.guarded', true), '') operator(pg_catalog.=) ''
+      then pg_catalog.pg_current_xact_id()::pg_catalog.text operator(pg_catalog.||) ' '
+        operator(pg_catalog.||) pg_catalog.encode(pg_catalog.convert_to(resource, 'UTF8'), 'hex') operator(pg_catalog.||) ' '
+      else ${s}.marks(resource)
+    end, true) operator(pg_catalog.||) case
+      when pg_catalog.current_setting('idle_in_transaction_session_timeout') operator(pg_catalog.=) '0'
+        and pg_catalog.current_setting('tcp_user_timeout') operator(pg_catalog.=) '0'
+        and pg_catalog.version() operator(pg_catalog.~~) '%linux%' and pg_catalog.version() operator(pg_catalog.!~~) '%emcc%'
+        and idle_ms operator(pg_catalog.>) 0 and lock_ms operator(pg_catalog.>) 0
+      then pg_catalog.set_config('idle_in_transaction_session_timeout', idle_ms::pg_catalog.text, true)
+        operator(pg_catalog.||) pg_catalog.set_config('tcp_user_timeout', idle_ms::pg_catalog.text, true)
+      else ${s}.limits(resource, token, lease_id, idle_ms, lock_ms)
+    end`;
 
 /** The prefix of our settings: a name of two parts, where quotes are not written. */
 export const settingOf = (s: string): string => s.replaceAll('"', '');

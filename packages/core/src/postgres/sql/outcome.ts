@@ -1,3 +1,5 @@
+import { settingOf } from './admission.ts';
+
 /**
  * Whether a transaction was committed, asked on another connection. An xid is a transaction's own name only in one life of
  * the server: what a crash took before it was on disk frees its xid, and the next transaction gets the same one. `place`
@@ -32,15 +34,28 @@ exception when others then
 end $function$;
 comment on function ${s}.place() is 'Internal. In which life of which server a transaction is; null where that cannot be told.';
 
-create function ${s}.ending(xid text) returns boolean language plpgsql as $function$
+create function ${s}.place_of_session() returns text language plpgsql set search_path = pg_catalog, pg_temp as $function$
+declare
+  place constant text := ${s}.place();
+begin
+  -- No session outlives its server, and none has written before its server was a primary. Before PostgreSQL 15 the place
+  -- changes with each checkpoint.
+  if place is not null and current_setting('server_version_num')::integer >= 150000 then
+    perform set_config('${settingOf(s)}.place', place, false);
+  end if;
+  return place;
+end $function$;
+comment on function ${s}.place_of_session() is 'Internal. place(), remembered in a setting of the session where it holds for as long as the session does.';
+
+create procedure ${s}.ending(xid text) language plpgsql as $procedure$
 begin
   if coalesce(pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text operator(pg_catalog.=) xid, false) then
-    return true;
+    return;
   end if;
   raise exception 'leasehold: this is not the transaction of the guard' using errcode = 'LH005',
     hint = 'Leave BEGIN, COMMIT and ROLLBACK to the fence.';
-end $function$;
-comment on function ${s}.ending(text) is 'Internal. Sent before COMMIT: raises LH005 if the body has ended the transaction that the guard was in.';
+end $procedure$;
+comment on procedure ${s}.ending(text) is 'Internal. Sent before COMMIT: raises LH005 if the body has ended the transaction that the guard was in.';
 
 create function ${s}.outcome(xid text, place text, system text default null) returns text
 language plpgsql set search_path = pg_catalog, pg_temp as $function$

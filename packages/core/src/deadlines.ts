@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts';
-import { Wheel, type Slotted } from '../wheel.ts';
+import type { Clock } from './clock.ts';
+import { Wheel, type Slotted } from './wheel.ts';
 
 /** A call that must settle by a deadline. */
 export interface Due extends Slotted {
