@@ -19,7 +19,7 @@ const GRAIN_MS = 4;
  * the tenure, here only at the instant when nobody else may ask.
  */
 export class Keeper {
-  /** Of one call. A script for 500 leases holds Redis for about 0.6 ms, and costs a twentieth of 500 single calls. */
+  /** Of one call. A script for 500 leases holds Redis for about a millisecond, and costs a twentieth of 500 single calls. */
   static batch = 500;
   readonly #store: LeaseStore;
   readonly #clock: Clock;
