@@ -14,13 +14,17 @@ const ways = [
   { name: 'Leasehold fence.write', kind: 'ours', variant: 'fence.write' },
   { name: 'own transaction with guardSql', kind: 'ours', variant: 'guardSql' },
   { name: 'own transaction with select 1', kind: 'other', variant: 'select 1' },
+  { name: 'our statements, sent by hand', kind: 'other', variant: 'by hand' },
+  { name: 'the row locked, along with begin', kind: 'other', variant: 'lock with begin' },
+  { name: 'the row locked, prepared, along with begin', kind: 'other', variant: 'prepared lock with begin' },
+  { name: 'select 1 along with begin', kind: 'other', variant: 'select 1 with begin' },
 ] as const;
 
 export const benchmark: Benchmark = {
   name: 'postgres-fence',
   title: 'The PostgreSQL fence',
   method:
-    'An update of one row in a transaction: through the fence, in an own transaction that begins with the fence’s statement, and without it. Median latency of a slice. The row of `select 1` shows what any further statement costs. A few µs weigh most where the server is near and does not wait for its disk.',
+    'An update of one row in a transaction: through the fence, in an own transaction that begins with the fence’s statement, and without it. Median latency of a slice. The row of `select 1` shows what any further statement costs in a round trip of its own. The rows below are what the fence is made of, by hand over the same client: all that `fence.write` sends; of it only the look at the fence’s row, and its lock, in the message of BEGIN, as text and as a prepared statement; and a statement that does nothing there. A few µs weigh most where the server is near and does not wait for its disk.',
   packages: ['pg'],
   async run(context) {
     const count = context.pick({ full: 100, quick: 60, smoke: 3 });

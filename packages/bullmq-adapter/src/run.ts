@@ -85,7 +85,7 @@ export class Runs implements JobRunner {
 
   async idle(): Promise<void> {
     await this.#live.idle();
-    await Parking.of(this.#manager).rest();
+    if (this.#lot !== undefined) await Parking.of(this.#manager).rest();
     await this.#manager.jobs.released();
   }
 

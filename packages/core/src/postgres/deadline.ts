@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import { Deadlines } from '../deadlines.ts';
+import { Deadlines, type Due } from '../deadlines.ts';
 
 /** PostgreSQL, or the way to it, did not answer in time. */
 export class NoAnswer extends Error {
@@ -18,68 +18,71 @@ export function isNoAnswer(error: unknown): error is NoAnswer {
   }
 }
 
-/** Arranges that `expire` is called after so long. Returns what calls that off. */
-type Arm = (expire: () => void, withinMs: number) => () => void;
-
 /**
- * `work`, or a rejection with `NoAnswer`. What `work` comes to afterwards goes to `late`, its rejection nowhere. Acts one
- * turn of the event loop after the timer: Node runs timers before it looks at sockets, and an answer that arrived while
- * the loop was blocked must win. The timer keeps the process alive.
+ * `work`, or a rejection with `NoAnswer`. What `work` comes to afterwards goes nowhere. Acts one turn of the event loop after
+ * the timer: Node runs timers before it looks at sockets, and an answer that arrived while the loop was blocked must win. The
+ * timer keeps the process alive.
  */
-export function within<T>(work: Promise<T>, what: string, withinMs: number, clock: Clock): Promise<T> {
-  return race(work, what, withinMs, (expire) => {
-    const timer = clock.setTimer(withinMs, () => setImmediate(expire), { ref: true });
-    return () => timer.clear();
-  });
+export async function within<T>(work: Promise<T>, what: string, withinMs: number, clock: Clock): Promise<T> {
+  const wait = new Wait(withinMs);
+  const timer = clock.setTimer(withinMs, () => setImmediate(() => wait.expire()), { ref: true });
+  try {
+    return await wait.race(work, what);
+  } finally {
+    timer.clear();
+  }
 }
 
 /** The same for a client whose connections keep the process alive while they are used: one timer for all that is waited for. */
 export class Waits {
   readonly #deadlines: Deadlines;
-  readonly #arm: Arm;
 
   constructor(clock: Clock) {
     this.#deadlines = new Deadlines(clock);
-    this.#arm = (expire, withinMs) => {
-      const due = { slot: -1, expire };
-      this.#deadlines.put(due, withinMs);
-      return () => this.#deadlines.remove(due);
-    };
   }
 
-  within<T>(work: Promise<T>, what: string, withinMs: number, late?: (value: T) => void): Promise<T> {
-    return race(work, what, withinMs, this.#arm, late);
+  /** To be given to `end` when nothing more is waited for. */
+  begin(withinMs: number): Wait {
+    const wait = new Wait(withinMs);
+    this.#deadlines.put(wait, withinMs);
+    return wait;
+  }
+
+  end(wait: Wait): void {
+    this.#deadlines.remove(wait);
   }
 }
 
-function race<T>(
-  work: Promise<T>,
-  what: string,
-  withinMs: number,
-  arm: Arm,
-  late: (value: T) => void = () => {},
-): Promise<T> {
-  return new Promise((resolve, reject) => {
-    let isOver = false;
-    const callOff = arm(() => {
-      if (isOver) return;
-      isOver = true;
-      reject(new NoAnswer(what, withinMs));
-    }, withinMs);
-    const failed = (error: Error): void => {
-      if (isOver) return;
-      isOver = true;
-      callOff();
-      reject(error);
-    };
-    work.then((value) => {
-      if (isOver) {
-        late(value);
-        return;
-      }
-      isOver = true;
-      callOff();
-      resolve(value);
-    }, failed);
-  });
+/** A time in which one thing after the other is waited for. */
+export class Wait implements Due {
+  slot = -1;
+  readonly #withinMs: number;
+  #isOver = false;
+  /** Of what is waited for just now. */
+  #giveUp: (() => void) | undefined;
+
+  constructor(withinMs: number) {
+    this.#withinMs = withinMs;
+  }
+
+  expire(): void {
+    this.#isOver = true;
+    this.#giveUp?.();
+  }
+
+  /** `work`, or a rejection with `NoAnswer`. What `work` comes to afterwards goes to `late`, its rejection nowhere. */
+  race<T>(work: Promise<T>, what: string, late?: (value: T) => void): Promise<T> {
+    return new Promise((resolve, reject) => {
+      let isGivenUp = false;
+      this.#giveUp = () => {
+        isGivenUp = true;
+        reject(new NoAnswer(what, this.#withinMs));
+      };
+      work.then((value) => {
+        if (isGivenUp) late?.(value);
+        else resolve(value);
+      }, reject);
+      if (this.#isOver) this.#giveUp();
+    });
+  }
 }

@@ -149,7 +149,7 @@ export class PostgresFence<Tx> implements Fence<Tx> {
         await this.#pause(pauseMs);
         continue;
       }
-      return this.#judge(grant, asked, ended, name);
+      return ended.at === 'done' ? ended.value : this.#judge(grant, asked, ended, name);
     }
   }
 

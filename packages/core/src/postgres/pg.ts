@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { ConfigError } from '../errors.ts';
-import { isNoAnswer, Waits } from './deadline.ts';
+import { isNoAnswer, Waits, type Wait } from './deadline.ts';
 import { ABORTED, ALONE, ENDED, LOOKING, rowOf, type Driver, type Ended, type Row, type Work } from './driver.ts';
 import { sqlErrorOf } from './refusal.ts';
 
@@ -69,8 +69,8 @@ class Lent<Tx extends PgPoolClient> {
     this.#isOver = true;
   }
 
-  async query(text: string, what: string, withinMs: number, waits: Waits): Promise<PgResult> {
-    const answer = await waits.within(this.client.query(text), what, withinMs);
+  async query(text: string, what: string, wait: Wait): Promise<PgResult> {
+    const answer = await wait.race(this.client.query(text), what);
     // One result for each statement.
     return (Array.isArray(answer) ? answer.at(-1) : answer) as PgResult;
   }
@@ -87,12 +87,10 @@ class Lent<Tx extends PgPoolClient> {
 
 export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
   readonly #pool: PgPool;
-  readonly #clock: Clock;
   readonly #waits: Waits;
 
   constructor(pool: PgPool, clock: Clock) {
     this.#pool = pool;
-    this.#clock = clock;
     this.#waits = new Waits(clock);
   }
 
@@ -105,16 +103,19 @@ export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
   }
 
   async #alone(sql: string, withinMs: number): Promise<Row> {
-    const untilMs = this.#clock.monotonicMs() + withinMs;
-    const lent = await this.#borrow(withinMs);
+    const wait = this.#waits.begin(withinMs);
     try {
-      const leftMs = Math.max(1, untilMs - this.#clock.monotonicMs());
-      const { rows } = await lent.query(sql, 'the statement', Math.ceil(leftMs), this.#waits);
-      lent.release();
-      return rowOf(rows);
-    } catch (error) {
-      lent.release(isNoAnswer(error) ? error : undefined);
-      throw error;
+      const lent = await this.#borrow(wait);
+      try {
+        const { rows } = await lent.query(sql, 'the statement', wait);
+        lent.release();
+        return rowOf(rows);
+      } catch (error) {
+        lent.release(isNoAnswer(error) ? error : undefined);
+        throw error;
+      }
+    } finally {
+      this.#waits.end(wait);
     }
   }
 
@@ -128,30 +129,8 @@ export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
   }
 
   async write<T>(work: Work<Tx, T>): Promise<Ended<T>> {
-    const untilMs = this.#clock.monotonicMs() + work.openMs;
-    let lent: Lent<Tx>;
-    try {
-      lent = await this.#borrow(work.openMs);
-    } catch (error) {
-      return { at: 'opening', error };
-    }
-    let guard: string;
-    try {
-      guard = work.guard();
-    } catch (error) {
-      lent.release();
-      return { at: 'body', error };
-    }
-    try {
-      const leftMs = Math.max(1, Math.ceil(untilMs - this.#clock.monotonicMs()));
-      // One round trip. Text without parameters, so that it is one message of the simple protocol.
-      const begin = `begin isolation level ${work.isolation} read write; ${guard}`;
-      const { rows } = await lent.query(begin, 'the guard', leftMs, this.#waits);
-      work.guarded(rowOf(rows));
-    } catch (error) {
-      await this.#rollBack(lent, work.closeMs, error);
-      return { at: 'opening', error };
-    }
+    const lent = await this.#open(work);
+    if (!(lent instanceof Lent)) return lent;
     let value: T;
     try {
       value = await work.body(lent.tx);
@@ -166,14 +145,41 @@ export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
     return this.#commit(lent, value, work);
   }
 
+  /** A client in a transaction that is guarded, or why there is none. */
+  async #open(work: Work<Tx, unknown>): Promise<Lent<Tx> | Ended<never>> {
+    const wait = this.#waits.begin(work.openMs);
+    let lent: Lent<Tx> | undefined;
+    try {
+      lent = await this.#borrow(wait);
+      let guard: string;
+      try {
+        guard = work.guard();
+      } catch (error) {
+        lent.release();
+        return { at: 'body', error };
+      }
+      // One round trip. Text without parameters, so that it is one message of the simple protocol.
+      const begin = `begin isolation level ${work.isolation} read write; ${guard}`;
+      const { rows } = await lent.query(begin, 'the guard', wait);
+      work.guarded(rowOf(rows));
+      return lent;
+    } catch (error) {
+      if (lent !== undefined) await this.#rollBack(lent, work.closeMs, error);
+      return { at: 'opening', error };
+    } finally {
+      this.#waits.end(wait);
+    }
+  }
+
   async #commit<T>(lent: Lent<Tx>, value: T, work: Work<Tx, T>): Promise<Ended<T>> {
     const { lost } = lent;
     if (lost !== undefined) {
       lent.release();
       return { at: 'lost', error: lost };
     }
+    const wait = this.#waits.begin(work.closeMs);
     try {
-      const { command } = await lent.query(`${work.closing()}; commit`, 'COMMIT', work.closeMs, this.#waits);
+      const { command } = await lent.query(`${work.closing()}; commit`, 'COMMIT', wait);
       lent.release();
       return command === 'ROLLBACK' ? { at: 'aborted' } : { at: 'done', value };
     } catch (error) {
@@ -185,6 +191,8 @@ export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
       }
       lent.release(error);
       return { at: 'commit', error, value };
+    } finally {
+      this.#waits.end(wait);
     }
   }
 
@@ -193,20 +201,20 @@ export class PgDriver<Tx extends PgPoolClient> implements Driver<Tx> {
       lent.release(lent.lost ?? because);
       return;
     }
+    const wait = this.#waits.begin(withinMs);
     try {
-      await lent.query('rollback', 'ROLLBACK', withinMs, this.#waits);
+      await lent.query('rollback', 'ROLLBACK', wait);
       lent.release();
     } catch (error) {
       lent.release(error);
+    } finally {
+      this.#waits.end(wait);
     }
   }
 
-  async #borrow(withinMs: number): Promise<Lent<Tx>> {
+  async #borrow(wait: Wait): Promise<Lent<Tx>> {
     const connecting = this.#pool.connect() as Promise<Tx>;
-    const client = await this.#waits.within(connecting, 'the request for a connection', withinMs, (late) => {
-      late.release();
-    });
-    return new Lent(client);
+    return new Lent(await wait.race(connecting, 'the request for a connection', (late) => late.release()));
   }
 }
 
