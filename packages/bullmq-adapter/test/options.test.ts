@@ -1,6 +1,6 @@
 import { LeaseManager, MemoryLeaseStore } from '@leasehold/core';
 import { Worker } from 'bullmq';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { leased, LeasedWorker, withLease, type LeasedWorkerOptions } from '../src/index.ts';
 import { fakeJob } from './fake-job.ts';
 
@@ -82,10 +82,8 @@ describe('leased', () => {
   });
 
   it('makes Node suspect no leak, however many there are, and however many jobs of one wait', async () => {
-    const warnings: Error[] = [];
-    const hear = (warning: Error): void => void warnings.push(warning);
-    process.on('warning', hear);
-    onTestFinished(() => void process.off('warning', hear));
+    const warned = vi.spyOn(process, 'emitWarning').mockReturnValue();
+    onTestFinished(() => warned.mockRestore());
     await using busy = new LeaseManager({ store: new MemoryLeaseStore() });
     for (let n = 0; n < 20; n++) leased(processor, { manager: busy, resource: 'reports' });
     const held = await busy.acquire('reports');
@@ -94,7 +92,7 @@ describe('leased', () => {
     await expect.poll(() => busy.waiting, { interval: 1 }).toBe(20);
     await held.release();
     expect(await Promise.all(jobs)).toEqual(jobs.map(() => 'ran'));
-    expect(warnings).toEqual([]);
+    expect(warned.mock.calls).toEqual([]);
   });
 
   it('refuses what is no processor, and what BullMQ would not run', () => {
