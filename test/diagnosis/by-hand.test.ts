@@ -49,6 +49,7 @@ describe('the script that is printed for redis-cli', () => {
       expect(fields.get('pttl_ms')).toBe('-1');
       expect(fields.get('lease_id')).toBe(JSON.stringify(lease.leaseId));
       expect(fields.get('fencing_token')).toBe(JSON.stringify(String(lease.fencingToken)));
+      expect([fields.get('state'), fields.get('ttl_ms'), fields.get('extensions')]).toEqual(['held', '60000', '0']);
       expect(Number(fields.get('left_ms'))).toBeGreaterThan(0);
       expect(Number(fields.get('left_ms'))).toBeLessThanOrEqual(60_000);
       expect(Number(fields.get('now_us')) / 1000).toBeGreaterThan(Date.now() - 3_600_000);

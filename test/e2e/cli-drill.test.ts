@@ -47,7 +47,7 @@ async function createSite(): Promise<Site> {
   const server = await startRedis({ scope: 'file' });
   const client = await connectRedis(server.url);
   await client.mset('plain', 'text', 'shop:cart:{42}', '1');
-  await client.hset('shop:{old}', { owner: '', lease_id: 'x', expires_us: '1', fencing_token: '1' });
+  await client.hset('shop:{old}', { owner: '', lease_id: 'x', term: 'over 1 0 1 1', fencing_token: '1' });
   // The smallest rights that the page on the command tells of.
   const rights = (user: string): string[] => [...words(redisAcl('leasehold-drill', user, { fence: true })), ...OWN];
   await client.call('ACL', ...rights('looks'), '%R~*');

@@ -75,11 +75,11 @@ describe('a request that comes twice, or late', () => {
     await using raw = await connectRedis(redisUrl);
     const copy = proxy.nextRequest(`${prefix}:{r}`);
     const lease = await leases.acquire('r');
-    const expires = await raw.hget(`${prefix}:{r}`, 'expires_us');
+    const term = await raw.hget(`${prefix}:{r}`, 'term');
     const answer = await proxy.replay(await copy);
     expect(answer.toString()).toContain(`${lease.leaseId} granted`);
     expect(answer.toString()).toContain(` ${lease.fencingToken} `);
-    expect(await raw.hget(`${prefix}:{r}`, 'expires_us')).toBe(expires);
+    expect(await raw.hget(`${prefix}:{r}`, 'term')).toBe(term);
     expect(await lease.release()).toBe('released');
     // A copy that is later still is of a leaseId that is spent.
     expect((await proxy.replay(await copy)).toString()).toContain('spent');

@@ -37,19 +37,7 @@ test('list passes over what is not a record of this prefix', async () => {
   await store.cancel(cancelOf({ resource: 'tombstone only', leaseId: leaseId() }), call);
   await raw.hset(key('shape'), 'colour', 'blue');
   await raw.hset(`${prefix}:{a%zz}`, 'owner', 'x');
-  await raw.hset(
-    `${prefix}:{%41}`,
-    'owner',
-    'x',
-    'lease_id',
-    'y',
-    'fencing_token',
-    '1',
-    'ttl_ms',
-    '1',
-    'expires_us',
-    '1',
-  );
+  await raw.hset(`${prefix}:{%41}`, 'owner', 'x', 'lease_id', 'y', 'fencing_token', '1', 'term', 'held 1 0 1 1');
   await raw.set(key('type'), 'mine');
   await raw.hset(`${prefix}-2:{other}`, 'owner', 'x');
   const found = new Map<string, unknown>();

@@ -34,6 +34,18 @@ afterEach(() => store.close());
 const key = (resource: string, rest = ''): string => `${prefix}:{${resource}}${rest}`;
 const record = (resource: string) => raw.hgetall(key(resource));
 
+const TERM = ['state', 'ttl_ms', 'extensions', 'extended_us', 'until_us'] as const;
+const termOf = async (resource: string): Promise<Record<string, string>> => {
+  const parts = (await record(resource))['term']?.split(' ') ?? [];
+  return Object.fromEntries(TERM.map((part, at) => [part, parts[at] ?? '']));
+};
+/** Writes a part of the term, or another field. */
+async function plant(resource: string, field: string, value: string): Promise<void> {
+  const term = await termOf(resource);
+  if (!(field in term)) await raw.hset(key(resource), field, value);
+  else await raw.hset(key(resource), 'term', Object.values({ ...term, [field]: value }).join(' '));
+}
+
 /** The payloads that arrive at a channel. */
 async function listen(channel: string) {
   const client = await connectRedis(server.url);
@@ -55,14 +67,14 @@ describe('a figure that is none', () => {
   const bad = ['nan', '-nan', 'inf', '1e300', '-5', '9'.repeat(40), 'x', ''];
 
   test('makes the record foreign: no lease is told stale, released, extended or taken by it, and it is left alone', async () => {
-    for (const field of ['fencing_token', 'ttl_ms', 'expires_us']) {
+    for (const field of ['fencing_token', 'term', 'state', 'ttl_ms', 'until_us']) {
       await Promise.all(
         bad.map(async (value) => {
           const held = acquireOf(`${field}-${value}`);
           const granted = await store.acquire(held, call);
           if (granted.kind !== 'granted') throw new Error(granted.kind);
           const { resource, leaseId: id } = held;
-          await raw.hset(key(resource), field, value);
+          await plant(resource, field, value);
           const planted = await record(resource);
           const foreign = { code: 'FOREIGN_KEY' };
           await expect(store.read(resource, call), `${resource}: read`).rejects.toMatchObject(foreign);
@@ -88,18 +100,88 @@ describe('a figure that is none', () => {
     for (const field of ['acquired_us', 'extended_us', 'extensions']) {
       const held = acquireOf(`people-${field}`);
       await store.acquire(held, call);
-      await raw.hset(key(held.resource), field, 'nan');
+      await plant(held.resource, field, 'nan');
       await expect(store.read(held.resource, call), field).rejects.toMatchObject({ code: 'FOREIGN_KEY' });
       expect(await store.evidence(held.resource, null, call)).toMatchObject({ shape: { value: { kind: 'foreign' } } });
     }
     const counted = acquireOf('counted');
     const beside = acquireOf('beside');
     await Promise.all([store.acquire(counted, call), store.acquire(beside, call)]);
-    await raw.hset(key('counted'), 'extensions', 'many');
+    await plant('counted', 'extensions', '9'.repeat(40));
     const items = [counted, beside].map(({ resource, leaseId: id }) => ({ resource, leaseId: id, ttlMs: 30_000 }));
     const verdicts = await store.extend(items, call);
     expect(verdicts.map(({ verdict }) => verdict)).toEqual(['foreign', 'extended']);
   });
+});
+
+test('an owner and a term that disagree let nobody in, whatever was written by hand', async () => {
+  const free = acquireOf('free');
+  await store.acquire(free, call);
+  await store.release(releaseOf(free), call);
+  await raw.hset(key('free'), 'owner', 'somebody');
+  const held = acquireOf('held');
+  await store.acquire(held, call);
+  await raw.hset(key('held'), 'owner', '');
+  for (const request of [free, held]) {
+    const { resource } = request;
+    const foreign = { code: 'FOREIGN_KEY' };
+    await expect(store.acquire(acquireOf(resource), call), resource).rejects.toMatchObject(foreign);
+    await expect(store.read(resource, call), resource).rejects.toMatchObject(foreign);
+    await expect(store.release(releaseOf(request), call), resource).rejects.toMatchObject(foreign);
+    const evidence = await store.evidence(resource, null, call);
+    expect(evidence, resource).toMatchObject({ shape: { value: { kind: 'foreign' } } });
+  }
+  const items = [free, held].map(({ resource, leaseId: id }) => ({ resource, leaseId: id, ttlMs: 30_000 }));
+  // Whoever has it still has it: the term says so, and nobody else can write another one.
+  expect(await store.extend(items, call)).toMatchObject([{ verdict: 'foreign' }, { verdict: 'extended' }]);
+});
+
+test('a batch of every kind: each lease is judged by its own record', async () => {
+  const kinds = ['usual', 'short', 'long', 'revoked', 'over', 'forced', 'expired', 'ahead', 'stolen', 'next'] as const;
+  const requests = kinds.map((kind) => acquireOf(kind));
+  const leaseOf = (kind: (typeof kinds)[number]) => requests[kinds.indexOf(kind)] ?? acquireOf(kind);
+  for (const request of requests) await store.acquire(request, call);
+  const why = { operator: 'me', reason: 'x' };
+  await store.revoke({ ...leaseOf('revoked'), ...why }, call);
+  await store.release(releaseOf(leaseOf('over')), call);
+  const { fencingToken = 0 } = (await store.read('forced', call)) ?? {};
+  const force = { ...leaseOf('forced'), fencingToken, extensions: 0, elapsedMs: null, floor: 0 };
+  await store.forceRelease({ ...force, ...why }, call);
+  await plant('expired', 'until_us', String((Date.now() - 1000) * 1000));
+  await plant('ahead', 'until_us', String((Date.now() + 3_600_000) * 1000));
+  await raw.hset(key('stolen'), 'lease_id', leaseId());
+  const ttls: Record<string, number> = { short: 1000, long: 90_000 };
+  const items = kinds.map((kind) => ({ ...leaseOf(kind), ttlMs: ttls[kind] ?? 30_000, ownerJson: '{"of":"now"}' }));
+  expect(await store.extend(items, call)).toMatchObject([
+    { verdict: 'extended', remainingMs: 30_000 },
+    { verdict: 'extended' },
+    { verdict: 'extended', remainingMs: 90_000 },
+    { verdict: 'revoked' },
+    { verdict: 'lost', reason: 'released' },
+    { verdict: 'lost', reason: 'force-released' },
+    { verdict: 'lost', reason: 'expired' },
+    { verdict: 'extended', remainingMs: 30_000 },
+    { verdict: 'lost', reason: 'superseded' },
+    { verdict: 'extended', remainingMs: 30_000 },
+  ]);
+  const ttlOf = async (kind: string) => {
+    const its = await termOf(kind);
+    return [its['ttl_ms'], (Number(its['until_us']) - Number(its['extended_us'])) / 1000, its['extensions']];
+  };
+  expect(await ttlOf('usual')).toEqual(['30000', 30_000, '1']);
+  expect(await ttlOf('next')).toEqual(['30000', 30_000, '1']);
+  expect(await ttlOf('ahead')).toEqual(['30000', 30_000, '1']);
+  expect(await ttlOf('long')).toEqual(['90000', 90_000, '1']);
+  expect(await termOf('short')).toMatchObject({ ttl_ms: '30000', extensions: '1' });
+  for (const kind of ['usual', 'short', 'long', 'next']) {
+    expect((await record(kind))['owner_json'], kind).toBe('{"of":"now"}');
+  }
+  await store.extend([{ ...leaseOf('next'), ttlMs: 90_000 }], call);
+  expect(await ttlOf('next')).toEqual(['90000', 90_000, '2']);
+  for (const kind of ['revoked', 'over', 'forced', 'expired', 'stolen']) {
+    expect(await termOf(kind), kind).toMatchObject({ extensions: '0' });
+    expect((await record(kind))['owner_json'], kind).not.toBe('{"of":"now"}');
+  }
 });
 
 describe('the record', () => {
@@ -112,13 +194,11 @@ describe('the record', () => {
       owner_json: acquisition.owner.json,
       lease_id: acquisition.leaseId,
       fencing_token: granted.kind === 'granted' && String(granted.fencingToken),
-      ttl_ms: '30000',
-      extensions: '0',
       channel: '',
     });
-    for (const name of ['acquired_us', 'extended_us', 'expires_us', 'fencing_token'])
-      expect(fields[name]).toMatch(/^\d{16}$/);
-    expect(Number(fields['expires_us']) - Number(fields['acquired_us'])).toBe(30_000_000);
+    for (const name of ['acquired_us', 'fencing_token']) expect(fields[name]).toMatch(/^\d{16}$/);
+    const acquired = Number(fields['acquired_us']);
+    expect(fields['term']).toBe(`held 30000 0 ${acquired} ${acquired + 30_000_000}`);
     expect(await raw.pttl(key('reports'))).toBe(-1);
     expect(await raw.keys(`${prefix}:*`)).toEqual([key('reports')]);
   });
@@ -126,7 +206,7 @@ describe('the record', () => {
   test('keeps how a tenure ended, and is kept for a week once nobody owns it', async () => {
     const first = acquireOf('reports');
     await store.acquire(first, call);
-    await raw.hset(key('reports'), 'revoked', first.leaseId);
+    await store.revoke({ resource: 'reports', leaseId: first.leaseId, operator: 'me', reason: 'x' }, call);
     await store.release(releaseOf(first), call);
     const fields = await record('reports');
     expect(fields).toMatchObject({
@@ -136,11 +216,11 @@ describe('the record', () => {
       prev_reason: 'released',
     });
     expect(fields['prev_token']).toBe(fields['fencing_token']);
-    expect(fields['prev_end']).toBe(fields['expires_us']);
+    expect(await termOf('reports')).toMatchObject({ state: 'over', ttl_ms: '30000', until_us: fields['prev_end'] });
     expect(await raw.pttl(key('reports'))).toBeGreaterThan(WEEK_MS - 60_000);
     await store.acquire(acquireOf('reports'), call);
     expect(await raw.pttl(key('reports'))).toBe(-1);
-    expect((await record('reports'))['revoked'] ?? '').toBe('');
+    expect(await termOf('reports')).toMatchObject({ state: 'held' });
   });
 
   test('a tombstone of a resource that has no record is forgotten after a week, and is no lease', async () => {
@@ -165,10 +245,12 @@ describe('the record', () => {
   test('an extend writes back what a shorter ttl cannot take away', async () => {
     const acquisition = acquireOf('r', { ttlMs: 60_000 });
     await store.acquire(acquisition, call);
-    const before = await record('r');
+    const before = await termOf('r');
     const [verdict] = await store.extend([{ ...acquisition, ttlMs: 1000 }], call);
     expect(verdict?.verdict === 'extended' && verdict.remainingMs).toBeGreaterThan(50_000);
-    expect(await record('r')).toMatchObject({ ttl_ms: '60000', expires_us: before['expires_us'], extensions: '1' });
+    const after = await termOf('r');
+    expect(after).toMatchObject({ ttl_ms: '60000', until_us: before['until_us'], extensions: '1' });
+    expect(Number(after['extended_us'])).toBeGreaterThan(Number(before['extended_us']));
   });
 
   test('an extend of many that meets foreign keys harms no other', async () => {
@@ -366,7 +448,7 @@ describe('the log', () => {
     for (let round = 0; round < 20; round++) {
       const acquisition = acquireOf('r');
       await store.acquire(acquisition, call);
-      await raw.hset(key('r'), 'expires_us', '1000');
+      await plant('r', 'until_us', '1000');
       if (round === 19) await store.release(releaseOf(acquisition), call);
     }
     const events = (await raw.xrange(key('r', ':log'), '-', '+')).map(([, fields]) => fields[1]);
@@ -401,7 +483,7 @@ describe('the log', () => {
   test('a log that is something else keeps nothing from working', async () => {
     await raw.set(key('r', ':log'), 'mine');
     await store.acquire(acquireOf('r'), call);
-    await raw.hset(key('r'), 'expires_us', '1000');
+    await plant('r', 'until_us', '1000');
     expect(await store.acquire(acquireOf('r'), call)).toMatchObject({ kind: 'granted' });
     expect(await raw.get(key('r', ':log'))).toBe('mine');
     await expect(store.history('r', 5, call)).rejects.toMatchObject({ code: 'FOREIGN_KEY', key: key('r', ':log') });
@@ -457,7 +539,7 @@ describe('servers in distress', () => {
       await mute.acquire(waiter, call);
       expect(await mute.release(releaseOf(holder), call)).toEqual({ kind: 'released' });
       expect(await mute.acquire(waiter, call)).toMatchObject({ kind: 'granted' });
-      await raw.hset(key('r'), 'expires_us', '1000');
+      await plant('r', 'until_us', '1000');
       expect(await mute.acquire(acquireOf('r'), call)).toMatchObject({ kind: 'granted' });
     } finally {
       await mute.close();

@@ -130,8 +130,8 @@ class Leasehold implements Keeper {
     let extensions = 0;
     await inBatchesAtOnce(this.#held, async (part) => {
       const pipeline = this.#reader.pipeline();
-      for (const { resource } of part) pipeline.hget(`leasehold:{${resource}}`, 'extensions');
-      for (const [, value] of (await pipeline.exec()) ?? []) extensions += Number(value);
+      for (const { resource } of part) pipeline.hget(`leasehold:{${resource}}`, 'term');
+      for (const [, term] of (await pipeline.exec()) ?? []) extensions += Number((term as string).split(' ')[2]);
     });
     return extensions;
   }

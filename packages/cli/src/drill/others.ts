@@ -49,11 +49,11 @@ async function* heldAt(node: Redis): AsyncGenerator<OtherLease, void, undefined>
     cursor = next;
     const records = keys.filter((key) => !key.startsWith(`${DRILL_PREFIX}:`) && !key.startsWith(FENCE));
     const pipeline = node.pipeline();
-    for (const key of records) pipeline.hmget(key, 'owner', 'expires_us', 'lease_id');
+    for (const key of records) pipeline.hmget(key, 'owner', 'term', 'lease_id');
     const replies = records.length === 0 ? [] : ((await pipeline.exec()) ?? []);
     for (const [index, [, reply]] of replies.entries()) {
-      const [owner, expiresUs, leaseId] = Array.isArray(reply) ? (reply as (string | null)[]) : [];
-      if (owner && leaseId && Number(expiresUs) > nowUs) yield { key: records[index] ?? '', owner };
+      const [owner, term, leaseId] = Array.isArray(reply) ? (reply as (string | null)[]) : [];
+      if (owner && leaseId && Number(term?.split(' ').at(-1)) > nowUs) yield { key: records[index] ?? '', owner };
     }
   }
 }

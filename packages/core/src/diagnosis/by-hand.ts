@@ -20,9 +20,11 @@ const LOOK = [
   'local now = t[1] .. string.format("%06d", t[2])',
   'local kind = redis.call("TYPE", KEYS[1]).ok',
   'local r = { "now_us " .. now, "type " .. kind, "pttl_ms " .. redis.call("PTTL", KEYS[1]) }',
-  'local names = { "owner", "lease_id", "fencing_token", "ttl_ms", "expires_us", "extended_us", "extensions", "acquired_us", "revoked", "prev_owner", "prev_token", "prev_end", "prev_reason", "owner_json" }',
+  'local names = { "owner", "lease_id", "fencing_token", "term", "acquired_us", "prev_owner", "prev_token", "prev_end", "prev_reason", "owner_json" }',
   'if kind == "hash" then local v = redis.call("HMGET", KEYS[1], unpack(names))',
-  'if tonumber(v[5]) then r[#r + 1] = string.format("left_ms %.0f", (v[5] - now) / 1000) end',
+  'local state, ttl, count, extended, till = string.match(v[4] or "", "^(%l+) (%d+) (%d+) (%d+) (%d+)$")',
+  'if state then r[#r + 1] = string.format("left_ms %.0f", (till - now) / 1000)',
+  'for name, value in pairs({ state = state, ttl_ms = ttl, extensions = count, extended_us = extended, until_us = till }) do r[#r + 1] = name .. " " .. value end end',
   'for i, name in ipairs(names) do if v[i] then r[#r + 1] = name .. " " .. cjson.encode(v[i]) end end end',
   'if redis.call("TYPE", KEYS[2]).ok == "stream" then for i, e in ipairs(redis.call("XREVRANGE", KEYS[2], "+", "-", "COUNT", 10)) do r[#r + 1] = "event " .. cjson.encode(e[2]) end end',
   'return r',
@@ -41,10 +43,9 @@ export function byHandOf(key: string, info: LeaseInfo | null, owner: OwnerFindin
             lookFor: 'all of it in one step: left_ms, owner, lease_id, extended_us, and the last 10 events',
           },
           {
-            command: redis(
-              `HMGET ${quote(key)} owner fencing_token lease_id expires_us extended_us extensions revoked`,
-            ),
-            lookFor: 'an empty owner is free; times are µs since 1970 by the clock of the next line',
+            command: redis(`HMGET ${quote(key)} owner fencing_token lease_id term`),
+            lookFor:
+              'an empty owner is free; the term: state, ttl in ms, extensions, when it was extended and until when, in µs by the clock of the next line',
           },
           { command: redis('TIME'), lookFor: 'seconds, then µs' },
           {

@@ -192,7 +192,7 @@ export class Acquirer {
     } catch (error) {
       const stale = findStale(error);
       if (stale !== undefined) {
-        tenure.floor = Math.max(tenure.floor, stale.highest.fencingToken);
+        tenure.raiseFloor(stale.highest.fencingToken);
         this.#context.announcer.refused(tenure, stale);
         throw stale;
       }

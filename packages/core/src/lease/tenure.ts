@@ -60,8 +60,21 @@ export interface TenureStart {
   readonly spare: Spare | undefined;
 }
 
+/** What was asked for or granted beyond a plain lease. */
+interface Extras {
+  readonly job: string | undefined;
+  readonly tick: ClaimedTick | null;
+  readonly retentionMs: number | undefined;
+  readonly dirty: boolean;
+  readonly spare: Spare | undefined;
+}
+
+/** Of every plain lease the same one. */
+const NO_EXTRAS: Extras = { job: undefined, tick: null, retentionMs: undefined, dirty: false, spare: undefined };
+
 /** What most leases never have. */
 interface Trouble {
+  floor?: number;
   /** For ever, also when it has ended since. */
   wasLost?: boolean;
   loss?: LeaseLostError;
@@ -85,16 +98,8 @@ export class Tenure implements Slotted {
   readonly resource: string;
   readonly grant: Grant;
   readonly timing: Timing;
-  readonly job: string | undefined;
-  /** What it has claimed of that job. */
-  readonly tick: ClaimedTick | null;
-  readonly retentionMs: number | undefined;
-  /** A call of its acquisition has no answer, so its leaseId needs a tombstone when it is over. */
-  readonly dirty: boolean;
   /** What the store has of the owner's record, as far as is known. */
   ownerJson: string;
-  /** What is left for those who hold it next in this process, if it may linger. */
-  readonly spare: Spare | undefined;
   readonly startedMs: number;
   /** An extend is under way. */
   extending = false;
@@ -104,8 +109,6 @@ export class Tenure implements Slotted {
   final = false;
   /** Inside the body of `run`, which releases by itself. */
   inBody = false;
-  /** The highest token a fence has shown; the next acquisition begins above it. */
-  floor = 0;
   /** Fences that may be written to: activated before the body, or named with `activate: 'on-write'`. */
   fences: readonly Fence[] = NO_FENCES;
   /** Set once it is being released; asked again it answers the same. */
@@ -114,6 +117,7 @@ export class Tenure implements Slotted {
   #phase: 'held' | 'cancelled' | 'lost' | 'releasing' | 'ended' = 'held';
   #stamp: Stamp;
   #windowMs: number;
+  readonly #extras: Extras;
   #trouble: Trouble | undefined;
   #controller: AbortController | undefined;
   /** Undefined: it may be held for ever. */
@@ -124,17 +128,41 @@ export class Tenure implements Slotted {
     this.resource = resource;
     this.grant = start.grant;
     this.timing = asked.timing;
-    this.job = asked.tick?.job ?? asked.job;
-    this.tick = start.tick;
-    this.retentionMs = asked.retentionMs;
-    this.dirty = start.dirty;
     this.ownerJson = start.ownerJson;
-    this.spare = start.spare;
     this.startedMs = start.startedMs;
     this.#maxHoldMs = asked.maxHoldMs === Infinity ? undefined : asked.maxHoldMs;
     this.#stamp = start.stamp;
     this.#windowMs = start.windowMs;
+    this.#extras = extrasOf(asked, start);
     this.#owner = owner;
+  }
+
+  get job(): string | undefined {
+    return this.#extras.job;
+  }
+
+  /** What it has claimed of that job. */
+  get tick(): ClaimedTick | null {
+    return this.#extras.tick;
+  }
+
+  get retentionMs(): number | undefined {
+    return this.#extras.retentionMs;
+  }
+
+  /** A call of its acquisition has no answer, so its leaseId needs a tombstone when it is over. */
+  get dirty(): boolean {
+    return this.#extras.dirty;
+  }
+
+  /** What is left for those who hold it next in this process, if it may linger. */
+  get spare(): Spare | undefined {
+    return this.#extras.spare;
+  }
+
+  /** The highest token a fence has shown; the next acquisition begins above it. */
+  get floor(): number {
+    return this.#trouble?.floor ?? 0;
   }
 
   get observer(): TenureObserver {
@@ -197,10 +225,13 @@ export class Tenure implements Slotted {
     return this.#windowMs - elapsedMs(this.#owner.clock.since(this.#stamp));
   }
 
-  /** Milliseconds of trust left by the clocks now, 0 if not held. Marks the lease lost when the window has closed. */
-  remainingMs(): number {
+  /**
+   * Milliseconds of trust left by the clocks now, 0 if not held. Marks the lease lost when the window has closed. Whoever asks
+   * about many at one instant may have read the clocks once for all of them.
+   */
+  remainingMs(now?: Stamp): number {
     if (!this.live) return 0;
-    const elapsed = this.#owner.clock.since(this.#stamp);
+    const elapsed = this.#owner.clock.since(this.#stamp, now);
     const remaining = this.#windowMs - elapsedMs(elapsed);
     if (remaining > 0) return remaining;
     this.lose(
@@ -219,8 +250,8 @@ export class Tenure implements Slotted {
     };
   }
 
-  isHeld(): boolean {
-    return this.remainingMs() > 0;
+  isHeld(now?: Stamp): boolean {
+    return this.remainingMs(now) > 0;
   }
 
   assertHeld(): void {
@@ -289,9 +320,14 @@ export class Tenure implements Slotted {
   refuse(error: StaleTokenError): void {
     if (error === this.#its.refusal) return;
     this.#its.refusal = error;
-    this.floor = Math.max(this.floor, error.highest.fencingToken);
+    this.raiseFloor(error.highest.fencingToken);
     this.observer.refused(this, error);
     this.lose('fenced', `by ${error.fence} at ${error.highest.fencingToken}`, error);
+  }
+
+  /** A fence has shown this token. */
+  raiseFloor(fencingToken: number): void {
+    this.#its.floor = Math.max(this.floor, fencingToken);
   }
 
   /** From now on nothing may extend it. False if it was not held, so that there is nothing to release. */
@@ -323,4 +359,10 @@ export class Tenure implements Slotted {
     const { leaseId, fencingToken } = this.grant;
     return new LeaseLostError(this.resource, { reason, leaseId, fencingToken, detail, cause });
   }
+}
+
+function extrasOf({ job: asked, tick: claim, retentionMs }: TenureTerms, { tick, dirty, spare }: TenureStart): Extras {
+  const job = claim?.job ?? asked;
+  const isPlain = job === undefined && tick === null && retentionMs === undefined && !dirty && spare === undefined;
+  return isPlain ? NO_EXTRAS : { job, tick, retentionMs, dirty, spare };
 }

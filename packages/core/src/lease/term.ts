@@ -125,13 +125,10 @@ export class OwnerClock {
     return { monotonicMs, wallMs, offsetMs: this.#offset(monotonicMs, wallMs) };
   }
 
-  since(stamp: Stamp): Elapsed {
-    const now = this.#clock.monotonicMs();
-    const wall = this.#clock.wallMs();
-    const monotonicMs = now - stamp.monotonicMs;
-    const offsetMs = this.#offset(now, wall);
-    const suspendedMs = offsetMs === undefined || stamp.offsetMs === undefined ? 0 : offsetMs - stamp.offsetMs;
-    return { monotonicMs, wallMs: wall - stamp.wallMs, uptimeMs: monotonicMs + suspendedMs };
+  since(stamp: Stamp, now: Stamp = this.stamp()): Elapsed {
+    const monotonicMs = now.monotonicMs - stamp.monotonicMs;
+    const suspendedMs = now.offsetMs === undefined || stamp.offsetMs === undefined ? 0 : now.offsetMs - stamp.offsetMs;
+    return { monotonicMs, wallMs: now.wallMs - stamp.wallMs, uptimeMs: monotonicMs + suspendedMs };
   }
 
   #offset(monotonicMs: number, wallMs: number): number | undefined {

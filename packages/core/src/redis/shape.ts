@@ -4,13 +4,14 @@ import { known, unknown, type Reading } from '../store/reading.ts';
 import type { RecordShape } from '../store/evidence.ts';
 import type { Ask } from './ask.ts';
 import { figureOf } from './figure.ts';
+import { termOf } from './scripts/term.ts';
 
 /** So many characters of a foreign value are shown. */
 const PREVIEW = 512;
 
-/** Without the first five it is no record. `owner` and `lease_id` are there, and empty, where only tombstones are kept. */
-const FIELDS = ['owner', 'lease_id', 'fencing_token', 'ttl_ms', 'expires_us'] as const;
-const MORE_FIGURES = ['acquired_us', 'extended_us', 'extensions', 'prev_token', 'prev_end'] as const;
+/** Without the first four it is no record. `owner` and `lease_id` are there, and empty, where only tombstones are kept. */
+const FIELDS = ['owner', 'lease_id', 'fencing_token', 'term'] as const;
+const MORE_FIGURES = ['acquired_us', 'prev_token', 'prev_end'] as const;
 
 export async function shapeOf(ask: Ask, key: string): Promise<Reading<RecordShape>> {
   const type = await ask('type', key);
@@ -31,12 +32,12 @@ export async function shapeOf(ask: Ask, key: string): Promise<Reading<RecordShap
   return known({ kind: 'foreign', type: name, preview, ttlMs: ttlMs >= 0 ? ttlMs : null });
 }
 
-function isRecord([owner, leaseId, token, ttl, expires, ...more]: readonly unknown[]): boolean {
+function isRecord([owner, leaseId, token, term, ...more]: readonly unknown[]): boolean {
   if (token === null || token === undefined) return owner === '' && leaseId === '';
   const isFigure = (text: unknown): boolean => typeof text === 'string' && figureOf(text) !== undefined;
   if (!isFigure(token) || token === '' || typeof owner !== 'string' || typeof leaseId !== 'string') return false;
-  if (!isFigure(ttl) || !isFigure(expires) || !more.every((text) => text === null || isFigure(text))) return false;
-  return owner === '' || (ttl !== '' && expires !== '');
+  if (!more.every((text) => text === null || isFigure(text))) return false;
+  return typeof term === 'string' && termOf(term, owner) !== undefined;
 }
 
 /** The beginning of a value by the type that the server names; empty for others, and where it may not be read. */

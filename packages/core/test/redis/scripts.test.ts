@@ -171,7 +171,7 @@ describe('extend', () => {
 
   test('says the ttl once, and has a name of its own', () => {
     expect(args.slice(1, 4)).toEqual(['7', 'shop:{a}', 'shop:{b}']);
-    expect(args.slice(10)).toEqual(['1000', 'a', 'b', 'c', 'd', 'e', 'f', 'g']);
+    expect(args.slice(10)).toEqual(['1000', 'abcdefg']);
     expect(call).toMatch(/^a#\d+$/);
     expect(extendArgs(['shop:{a}'], items.slice(0, 1))[3]).not.toBe(call);
   });
@@ -217,8 +217,15 @@ describe('extend', () => {
       ...{ resource: `r${index}`, leaseId: `id${index}`, ttlMs: index < 2 ? 1000 : 2000, ownerJson },
     }));
     const mixed = extendArgs(['k0', 'k1', 'k2', 'k3'], its);
-    expect(mixed.slice(7, 12)).toEqual(['1000', 'id0', 'id1', 'id2', 'id3']);
-    expect(mixed.slice(12)).toEqual(['o{"a":1}', '1,4', 't2000', '3,4', 'o{"b":1}', '3']);
+    expect(mixed.slice(7)).toEqual(['1000', 'id0id1id2id3', 'o{"a":1}', '1,4', 't2000', '3,4', 'o{"b":1}', '3']);
+  });
+
+  test.each([
+    ['lengths', ['a', 'bcd']],
+    ['bytes', ['ab', 'é']],
+  ])('leaseIds of different %s are not cut out of one text', (_, ids) => {
+    const its = ids.map((leaseId) => ({ resource: 'r', leaseId, ttlMs: 1000 }));
+    expect(extendArgs(['k0', 'k1'], its).slice(5)).toEqual(['1000', '', `i${ids[0]}`, '1', `i${ids[1]}`, '2']);
   });
 });
 
@@ -227,7 +234,7 @@ test('read', () => {
   expect(readReply(['none'], args, 'reports')).toBeNull();
   expect(() => readReply(['foreign', '1', 'hash'], args, 'reports')).toThrow('holds a hash that is not ours');
   expect(() => readReply(['record', '1', '0'], args, 'reports')).toThrow(MalformedReply);
-  const values = ['', '{"pid":7}', 'abc', '17', '1000', '1', '2', '3', '4', '', 'web-1 pid 7', '16', '3', 'released'];
+  const values = ['', '{"pid":7}', 'abc', '17', 'over 1000 4 2 3', '1', 'web-1 pid 7', '16', '3', 'released'];
   expect(readReply(['record', '5', '2', ...values], args, 'reports')).toEqual({
     state: 'free',
     owner: '',

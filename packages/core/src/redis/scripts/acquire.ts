@@ -32,9 +32,9 @@ const lua = `#!lua${RECORD}${waiting("owner ~= ''")}${TICK}
 -- A deadline farther ahead than it can have been set: the clock went back.
 if owner ~= '' and expires > now + ttl * 1000 then
   expires = now + ttl * 1000
-  redis.call('HSET', rec, 'expires_us', f('%.0f', expires))
+  redis.call('HSET', rec, 'term', state .. ' ' .. middle .. ' ' .. f('%.0f', expires))
 end${FRESH_ONLY}${IN_RANGE}
-local replacing = held and (ARGV[8] or '') ~= '' and lease_id == ARGV[8] and redis.call('HGET', rec, 'revoked') ~= lease_id
+local replacing = held and (ARGV[8] or '') ~= '' and lease_id == ARGV[8] and state == 'held'
 local tick_carried, claim_at, attempt = false, nil, 1
 if KEYS[6] then
   claim_at = tonumber(ARGV[12])
@@ -82,7 +82,7 @@ if not replacing and (held or others or not present and (ARGV[10] or '0') ~= '0'
   -- Somebody has it, or waits, or may have had it before the server lost its data.
   ${QUEUE}
   local function crowd()
-    if stored and not r[8] then redis.call('HSET', rec, 'crowd', '1') end
+    if stored and not r[7] then redis.call('HSET', rec, 'crowd', '1') end
   end
   local function lasting(key, ms)
     -- Not greater: it lasts longer, or for ever because it is new.
@@ -163,7 +163,7 @@ if ARGV[12] and not KEYS[6] then
 end
 if owner ~= '' then
   redis.call('HSET', rec, 'prev_owner', owner, 'prev_token', r[3], 'prev_end', f('%.0f', held and now or expires),
-    'prev_reason', held and 'replaced' or 'expired', 'revoked', '')
+    'prev_reason', held and 'replaced' or 'expired')
   ${note({
     event: "held and 'refused' or 'expired'",
     owner: 'owner',
@@ -175,14 +175,13 @@ if owner ~= '' then
   })}
 end
 redis.call('HSET', rec, 'owner', ARGV[2], 'owner_json', ARGV[3], 'lease_id', id, 'fencing_token', last_number,
-  'ttl_ms', ARGV[4], 'acquired_us', at, 'extended_us', at, 'expires_us', f('%.0f', now + ARGV[4] * 1000), 'extensions', '0',
-  'channel', ARGV[5])
+  'term', 'held ' .. ARGV[4] .. ' 0 ' .. at .. ' ' .. f('%.0f', now + ARGV[4] * 1000), 'acquired_us', at, 'channel', ARGV[5])
 if stored then redis.call('PERSIST', rec) end
 if turn ~= '' then redis.call('HDEL', rec, 'turn', 'turn_until_us') end
 if others then
   redis.call('ZREM', KEYS[2], id)
   redis.call('HDEL', KEYS[3], id)
-  if not r[8] then redis.call('HSET', rec, 'crowd', '1') end
+  if not r[7] then redis.call('HSET', rec, 'crowd', '1') end
 end
 if KEYS[6] then
   if tick_at and not tick_carried then

@@ -19,13 +19,12 @@ import { fieldsOf, foreign, grantOf, isLossReason, numberAt } from './reply.ts';
  */
 const lua = `#!lua flags=allow-oom${RECORD}${TICK}${FRESH_ONLY}${ownerOnly('ARGV[5]')}
 if not held then return id .. ' lost 0 expired' end
-if redis.call('HGET', rec, 'revoked') == lease_id then return id .. ' lost 0 revoked' end${IN_RANGE}
+if state == 'revoked' then return id .. ' lost 0 revoked' end${IN_RANGE}
 local at = f('%.0f', now)
 local number = highest < now and at or f('%.0f', highest + 1)
 redis.call('HSET', rec, 'prev_owner', owner, 'prev_token', r[3], 'prev_end', at, 'prev_reason', 'handed-over',
-  'owner', ARGV[2], 'owner_json', ARGV[3], 'lease_id', id, 'fencing_token', number, 'ttl_ms', ARGV[4],
-  'acquired_us', at, 'extended_us', at, 'expires_us', f('%.0f', now + ARGV[4] * 1000), 'extensions', '0',
-  'channel', ARGV[6], 'revoked', '')
+  'owner', ARGV[2], 'owner_json', ARGV[3], 'lease_id', id, 'fencing_token', number,
+  'term', 'held ' .. ARGV[4] .. ' 0 ' .. at .. ' ' .. f('%.0f', now + ARGV[4] * 1000), 'acquired_us', at, 'channel', ARGV[6])
 local claim = ''
 if tick_at and tick_lease == ARGV[5] then
   claim = f(' - %.0f %.0f', tick_attempt, tick_at)

@@ -2,12 +2,14 @@ import type { ExtendItem, ExtendVerdict, StoreCall } from '../../store/store.ts'
 import { keyOf, MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
 import { isFigure, NOW_TEXT } from './lua.ts';
 import { isLossReason } from './reply.ts';
+import { TERM } from './term.ts';
 
 /**
  * KEYS  1… the records
- * ARGV  1 the call, which the reply is to repeat · 2 ttl, ms · for the record KEYS[i]: 2+i leaseId
- *       then pairs: t and a ttl, ms, or o and the JSON of an owner that is to be written · the indices of its records,
- *       separated by commas
+ * ARGV  1 the call, which the reply is to repeat · 2 ttl, ms · 3 the leaseIds, all of one length and nothing between
+ *       them, or empty
+ *       then pairs: t and a ttl, ms, o and the JSON of an owner that is to be written, or i and a leaseId that is not in 3
+ *       · the indices of its records, separated by commas
  * Reply one string: the call, the time in µs and how many were extended for their whole ttl; then a line for each of the
  *       others, in their order:
  *       <index> extended <remaining, µs>, more than the ttl · <index> revoked <remaining, µs> · <index> lost <reason>
@@ -18,78 +20,94 @@ import { isLossReason } from './reply.ts';
  */
 const lua = `#!lua flags=allow-oom
 local f, call, pcall = string.format, redis.call, redis.pcall
+local match, sub = string.match, string.sub
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local at = ${NOW_TEXT}
--- By their texts: in a batch few numbers are different, and to read or write one is dear.
-local figures, nexts, ends, texts = {}, {}, {}, {}
-local function figure(text)
-  local number = figures[text]
-  if number == nil then
-    number = tonumber(text)
-    number = ${isFigure('number')} and number
-    figures[text] = number
+local usual = ARGV[2]
+local times = f(' %s %.0f', at, now + usual * 1000)
+
+-- What a term is to be, if it is the usual: held, of the usual ttl, and not run out; were it farther ahead than that, the clock
+-- went back, and it is cut. In a batch most differ in their times alone, so it is remembered by what is before them.
+local heads = {}
+local function next_of(term)
+  local head, expires = sub(term, 1, -35), tonumber(sub(term, -16))
+  local next = heads[head]
+  if next == nil then
+    local ttl, count = match(head, '^held (%d+) (%d+)$')
+    count = tonumber(count)
+    next = ttl == usual and ${isFigure('count')} and f('held %s %.0f', ttl, count + 1) .. times
+    heads[head] = next or false
   end
-  return number
+  return next and expires and expires > now and next
 end
-local function verdict(rec, id, ttl_ms, json)
-  local r = pcall('HMGET', rec, 'owner', 'lease_id', 'ttl_ms', 'expires_us', 'revoked', 'extensions')
+
+-- Everything else.
+local function judge(rec, id, ttl_ms, json)
+  local r = pcall('HMGET', rec, 'owner', 'lease_id', 'fencing_token', 'term', 'prev_reason')
   if r.err then return string.find(r.err, 'WRONGTYPE', 1, true) and 'foreign' or 'unknown' end
-  local owner, lease_id, ttl_text, count = r[1], r[2], r[3], r[6] or '0'
-  local ttl, expires = figure(ttl_text), figure(r[4])
-  local is_whole = owner and lease_id and ttl and expires and figure(count)
-  if not is_whole or lease_id ~= id or owner == '' then
-    local more = call('HMGET', rec, 'fencing_token', 'prev_reason')
-    if not more[1] and (owner == '' and lease_id == '' or call('EXISTS', rec) == 0) then return 'lost missing' end
-    if not is_whole or not more[1] then return 'foreign' end
-    if lease_id ~= id then return 'lost superseded' end
-    return 'lost ' .. (more[2] == 'force-released' and more[2] or 'released')
-  end
+  local owner, lease_id, token, term = r[1], r[2], r[3], r[4]
+  if not token and (owner == '' and lease_id == '' or call('EXISTS', rec) == 0) then return 'lost missing' end
+  local state, middle, ttl, expires = match(term or '', ${TERM})
+  ttl, expires = tonumber(ttl), tonumber(expires)
+  local count = tonumber(match(middle or '', ' (%d+) '))
+  local is_whole = owner and lease_id and token and
+    (owner == '' and state == 'over' or owner ~= '' and (state == 'held' or state == 'revoked')) and
+    ${isFigure('ttl')} and ${isFigure('count')} and ${isFigure('expires')}
+  if not is_whole then return 'foreign' end
+  if lease_id ~= id then return 'lost superseded' end
+  if owner == '' then return 'lost ' .. (r[5] == 'force-released' and r[5] or 'released') end
   if expires > now + ttl * 1000 then
     -- Farther ahead than it can have been set: the clock went back.
     expires = now + ttl * 1000
-    call('HSET', rec, 'expires_us', f('%.0f', expires))
+    call('HSET', rec, 'term', state .. ' ' .. middle .. ' ' .. f('%.0f', expires))
   end
   if expires <= now then return 'lost expired' end
-  if r[5] == id then return 'revoked ' .. f('%.0f', expires - now) end
-  local till, next_count = ends[ttl_ms], nexts[count]
-  if not till then
-    till = now + ttl_ms * 1000
-    ends[ttl_ms], texts[ttl_ms] = till, f('%.0f', till)
+  if state == 'revoked' then return 'revoked ' .. f('%.0f', expires - now) end
+  local wanted = now + ttl_ms * 1000
+  -- A shorter ttl than the one the expiry came from: neither goes down, it has been promised.
+  local is_kept = wanted < expires
+  if not is_kept then ttl, expires = ttl_ms, wanted end
+  if type(pcall('HSET', rec, 'term', f('held %.0f %.0f %s %.0f', ttl, count + 1, at, expires))) == 'table' then
+    return 'unknown'
   end
-  if not next_count then
-    next_count = f('%.0f', figure(count) + 1)
-    nexts[count] = next_count
-  end
-  local done
-  if till < expires then
-    -- A shorter ttl than the one the expiry came from: neither goes down, it has been promised.
-    done = pcall('HSET', rec, 'extended_us', at, 'extensions', next_count)
-  elseif ttl_text == ttl_ms then
-    done = pcall('HSET', rec, 'expires_us', texts[ttl_ms], 'extended_us', at, 'extensions', next_count)
-  else
-    done = pcall('HSET', rec, 'expires_us', texts[ttl_ms], 'extended_us', at, 'extensions', next_count,
-      'ttl_ms', ttl_ms)
-  end
-  if type(done) == 'table' then return 'unknown' end
   if json then pcall('HSET', rec, 'owner_json', json) end
-  if till < expires then return 'extended ' .. f('%.0f', expires - now) end
+  if is_kept then return 'extended ' .. f('%.0f', expires - now) end
 end
-local ttls, owners = {}, {}
-for i = #KEYS + 3, #ARGV, 2 do
-  local of, what = string.sub(ARGV[i], 1, 1) == 't' and ttls or owners, string.sub(ARGV[i], 2)
-  for which in string.gmatch(ARGV[i + 1], '%d+') do of[tonumber(which)] = what end
-end
-local usual, extended, lines = ARGV[2], 0, {}
-for i = 1, #KEYS do
-  local other = verdict(KEYS[i], ARGV[2 + i], ttls[i] or usual, owners[i])
-  if other then
-    lines[#lines + 1] = '\\n' .. i .. ' ' .. other
-  else
-    extended = extended + 1
+
+-- What not all have in common, by record: t, o and i.
+local own = {}
+for i = 4, #ARGV, 2 do
+  local kind, what = sub(ARGV[i], 1, 1), sub(ARGV[i], 2)
+  for which in string.gmatch(ARGV[i + 1], '%d+') do
+    which = tonumber(which)
+    own[which] = own[which] or {}
+    own[which][kind] = what
   end
 end
-return ARGV[1] .. ' ' .. at .. ' ' .. extended .. table.concat(lines)
+local keys, ids, lines = KEYS, ARGV[3], {}
+local width, last = #ids / #keys, 0
+local term, next
+for i = 1, #keys do
+  local rec, its = keys[i], own[i]
+  local first = last + 1
+  last = last + width
+  local id = its and its.i or sub(ids, first, last)
+  local r = pcall('HMGET', rec, 'lease_id', 'term')
+  -- Those that were extended together have the same term, and come together again.
+  if r[2] ~= term then
+    term = r[2]
+    next = term and next_of(term)
+  end
+  -- 0: no new field, and no error.
+  if r[1] == id and next and not (its and its.t) and pcall('HSET', rec, 'term', next) == 0 then
+    if its and its.o then pcall('HSET', rec, 'owner_json', its.o) end
+  else
+    local other = judge(rec, id, its and its.t or usual, its and its.o)
+    if other then lines[#lines + 1] = '\\n' .. i .. ' ' .. other end
+  end
+end
+return ARGV[1] .. ' ' .. at .. ' ' .. #keys - #lines .. table.concat(lines)
 `;
 
 export const extendScript: Script = script('extend', lua);
@@ -100,10 +118,15 @@ export function extendArgs(records: readonly string[], items: readonly ExtendIte
   const args = [extendScript.sha, String(records.length), ...records, callName(items), String(usual)];
   // Most have the ttl of the first, and are of one owner, whose JSON goes once.
   let others: Map<string, number[]> | undefined;
+  // An argument costs both sides more than what is in it.
+  const ids = items.map(({ leaseId }) => leaseId).join('');
+  const width = ids.length / items.length;
+  const areEven = Buffer.byteLength(ids) === ids.length && items.every(({ leaseId }) => leaseId.length === width);
+  args.push(areEven ? ids : '');
   let place = 0;
   for (const { leaseId, ttlMs, ownerJson } of items) {
     place++;
-    args.push(leaseId);
+    if (!areEven) put((others ??= new Map()), `i${leaseId}`, place);
     if (ttlMs !== usual) put((others ??= new Map()), `t${ttlMs}`, place);
     if (ownerJson !== undefined) put((others ??= new Map()), `o${ownerJson}`, place);
   }
@@ -129,6 +152,8 @@ export interface ExtendQuestion {
   readonly told: StoreCall['told'];
 }
 
+type Extended = Extract<ExtendVerdict, { verdict: 'extended' }>;
+
 export function extendReply(
   reply: unknown,
   args: ScriptArgs,
@@ -143,7 +168,11 @@ export function extendReply(
     throw new MalformedReply(extendScript, reply);
   }
   told?.(nowUs);
-  const verdicts = items.map(({ ttlMs }): ExtendVerdict => ({ verdict: 'extended', remainingMs: ttlMs }));
+  let whole: Extended = { verdict: 'extended', remainingMs: 0 };
+  const verdicts = items.map(({ ttlMs }): ExtendVerdict => {
+    if (ttlMs !== whole.remainingMs) whole = { verdict: 'extended', remainingMs: ttlMs };
+    return whole;
+  });
   let last = 0;
   for (const line of lines) {
     const [place, verdict, what] = line.split(' ');

@@ -16,8 +16,7 @@ import { fieldsOf, foreign, isLossReason, numberAt } from './reply.ts';
  */
 const lua = `#!lua flags=allow-oom${RECORD}${waiting()}${ownerOnly('id')}
 if token ~= tonumber(ARGV[2]) then return id .. ' lost 0 superseded' end
-local more = redis.call('HMGET', rec, 'extensions', 'channel')
-if tonumber(more[1] or '') ~= tonumber(ARGV[3]) then return id .. ' changed 0' end
+if tonumber(string.match(middle, ' (%d+) ')) ~= tonumber(ARGV[3]) then return id .. ' changed 0' end
 if ARGV[4] ~= '' and now < expires + ARGV[4] * 1000 then
   return id .. ' running 0 ' .. f('%.0f', expires + ARGV[4] * 1000 - now)
 end
@@ -31,14 +30,15 @@ ${note({
   detail: "ARGV[6] .. ': ' .. ARGV[7]",
   leaseId: 'id',
 })}
-redis.call('HSET', rec, 'owner', '', 'expires_us', ended, 'prev_owner', owner, 'prev_token', r[3], 'prev_end', ended,
-  'prev_reason', 'force-released', 'revoked', '')
+redis.call('HSET', rec, 'owner', '', 'term', 'over ' .. middle .. ' ' .. ended, 'prev_owner', owner,
+  'prev_token', r[3], 'prev_end', ended, 'prev_reason', 'force-released')
 ${RETAIN}
 local floor = tonumber(ARGV[5])
 -- One out of range would shut out every later owner: it is left to the next acquire, which says so.
 if floor > token and floor < now + 86400000000 then redis.call('HSET', rec, 'fencing_token', ARGV[5]) end
-if more[2] and more[2] ~= '' then
-  effects[#effects + 1] = { 'PUBLISH', more[2], 'revoked 0 ' .. id .. ' ' .. rec }
+local channel = redis.call('HGET', rec, 'channel') or ''
+if channel ~= '' then
+  effects[#effects + 1] = { 'PUBLISH', channel, 'revoked 0 ' .. id .. ' ' .. rec }
 end
 if others or turn ~= '' then
   ${QUEUE}

@@ -1,3 +1,5 @@
+import { TERM } from './term.ts';
+
 /**
  * Pieces of Lua that several scripts are made of. A script is their concatenation: Redis knows no modules, and a script
  * must not depend on what another one left behind.
@@ -29,30 +31,36 @@ export const keptEvents = (mode: string): string => `${mode} == 'all' and '64' o
 
 /**
  * Reads TIME into `now` and the record KEYS[1] into `owner` (empty if free), `lease_id`, `token`, `cancelled`
- * (tombstones), `turn`; while there is an owner also `ttl` (ms) and `expires`, else 0. `present` says that the record
- * knows a lease; without one it may still be `stored`, for tombstones or a turn. Answers `foreign` for anything else, and
- * leaves it alone.
+ * (tombstones), `turn`; while there is an owner also its term: `state`, `middle` (ttl, extensions, extended), `ttl` (ms) and
+ * `expires`, else 0. `present` says that the record knows a lease; without one it may still be `stored`, for tombstones or a
+ * turn. Answers `foreign` for anything else, and leaves it alone.
  */
 export const RECORD: string = `
 local f, rec, id = string.format, KEYS[1], ARGV[1]
-local r = redis.pcall('HMGET', rec, 'owner', 'lease_id', 'fencing_token', 'ttl_ms', 'expires_us', 'cancelled', 'turn', 'crowd')
+local r = redis.pcall('HMGET', rec, 'owner', 'lease_id', 'fencing_token', 'term', 'cancelled', 'turn', 'crowd')
 if r.err then
   if not string.find(r.err, 'WRONGTYPE', 1, true) then return r end
   return id .. ' foreign 0 1 ' .. redis.call('TYPE', rec).ok
 end
 local owner, lease_id, token, ttl, expires, present, stored = r[1], r[2], 0, 0, 0, r[3], true
+local state, middle
 if present then
   token = tonumber(present)
-  if not (${isFigure('token')} and owner and lease_id and r[4] and r[5]) then return id .. ' foreign 0 1 hash' end
+  if not (${isFigure('token')} and owner and lease_id and r[4]) then return id .. ' foreign 0 1 hash' end
   if owner ~= '' then
-    ttl, expires = tonumber(r[4]), tonumber(r[5])
-    if not (${isFigure('ttl')} and ${isFigure('expires')}) then return id .. ' foreign 0 1 hash' end
+    state, middle, ttl, expires = string.match(r[4], ${TERM})
+    ttl, expires = tonumber(ttl), tonumber(expires)
+    if not ((state == 'held' or state == 'revoked') and ${isFigure('ttl')} and ${isFigure('expires')}) then
+      return id .. ' foreign 0 1 hash'
+    end
+  elseif string.sub(r[4], 1, 5) ~= 'over ' then
+    return id .. ' foreign 0 1 hash'
   end
 elseif not (owner == '' and lease_id == '') then
   if redis.call('EXISTS', rec) == 1 then return id .. ' foreign 0 1 hash' end
   owner, lease_id, stored = '', '', false
 end
-local cancelled, turn = r[6] or '', r[7] or ''
+local cancelled, turn = r[5] or '', r[6] or ''
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local effects
@@ -67,10 +75,10 @@ local effects
  * `crowd` in the same script; whoever finds them empty takes it away.
  */
 export const waiting = (wanted = 'false'): string => `
-local others = (r[8] or not present or ${wanted}) and redis.call('EXISTS', KEYS[2], KEYS[3], KEYS[4]) > 0
-if r[8] and not others then
+local others = (r[7] or not present or ${wanted}) and redis.call('EXISTS', KEYS[2], KEYS[3], KEYS[4]) > 0
+if r[7] and not others then
   redis.call('HDEL', rec, 'crowd')
-  r[8] = false
+  r[7] = false
 end
 local line, words, parked
 if others then
@@ -224,7 +232,9 @@ local function head()
     leave(first)
   end
 end
-local function claim_ms() return math.min(math.max((tonumber(r[4] or '') or ttl) / 10, 50), 500) end
+local function claim_ms()
+  return math.min(math.max((tonumber(string.match(r[4] or '', '^%l+ (%d+)')) or ttl) / 10, 50), 500)
+end
 local function open_turn()
   local first, channel = head()
   if first then
@@ -279,8 +289,8 @@ if not held or ARGV[4] == 'all' then
     retention,
   })}
 end
-redis.call('HSET', rec, 'owner', '', 'expires_us', ended, 'prev_owner', owner, 'prev_token', r[3], 'prev_end', ended,
-  'prev_reason', held and 'released' or 'expired', 'revoked', '')
+redis.call('HSET', rec, 'owner', '', 'term', 'over ' .. middle .. ' ' .. ended, 'prev_owner', owner,
+  'prev_token', r[3], 'prev_end', ended, 'prev_reason', held and 'released' or 'expired')
 local kept = ${retention} or ${RETENTION_MS}
 if ${retention} and cancelled ~= '' then
   for till in string.gmatch(cancelled, '%S+:(%d+)') do kept = math.max(kept, math.ceil((till - now) / 1000)) end

@@ -3,18 +3,15 @@ import { figureOf } from '../figure.ts';
 import { queueKey, waitersKey } from '../keys.ts';
 import { keyOf, MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
 import { foreignKey } from './reply.ts';
+import { termOf } from './term.ts';
 
 const FIELDS = [
   'owner',
   'owner_json',
   'lease_id',
   'fencing_token',
-  'ttl_ms',
+  'term',
   'acquired_us',
-  'extended_us',
-  'expires_us',
-  'extensions',
-  'revoked',
   'prev_owner',
   'prev_token',
   'prev_end',
@@ -40,7 +37,7 @@ if not r[4] then
   if r[1] == '' and r[3] == '' or redis.call('EXISTS', KEYS[1]) == 0 then return { 'none' } end
   return { 'foreign', '1', 'hash' }
 end
-if not (r[1] and r[3] and r[5] and r[8]) then return { 'foreign', '1', 'hash' } end
+if not (r[1] and r[3] and r[5]) then return { 'foreign', '1', 'hash' } end
 local waiting = 0
 for _, entry in ipairs(redis.call('HVALS', KEYS[3])) do
   local until_us = tonumber(string.match(entry, '^%d+') or '0')
@@ -68,31 +65,29 @@ export function readReply(reply: unknown, args: ScriptArgs, resource: string): L
   const field = (name: (typeof FIELDS)[number]): string => values[FIELDS.indexOf(name)] ?? '';
   const owner = field('owner');
   const leaseId = field('lease_id');
-  const isOwned = owner !== '';
   const figure = (name: (typeof FIELDS)[number]): number => {
-    const text = field(name);
-    const value = figureOf(text);
-    // Who owns it owns it until some time, by some token. Other figures may be missing: then they are 0.
-    const isMissing =
-      text === '' && (name === 'fencing_token' || (isOwned && (name === 'ttl_ms' || name === 'expires_us')));
-    if (value === undefined || isMissing) throw foreignKey(resource, keyOf(args, 1), 'hash');
+    const value = figureOf(field(name));
+    if (value === undefined || (field(name) === '' && name === 'fencing_token')) {
+      throw foreignKey(resource, keyOf(args, 1), 'hash');
+    }
     return value;
   };
-  const expiresUs = figure('expires_us');
+  const term = termOf(field('term'), owner);
+  if (term === undefined) throw foreignKey(resource, keyOf(args, 1), 'hash');
   const nowUs = Number(now);
   const ended = field('prev_reason');
   return {
-    state: owner === '' ? 'free' : expiresUs > nowUs ? 'held' : 'expired',
+    state: owner === '' ? 'free' : term.untilUs > nowUs ? 'held' : 'expired',
     owner,
     ownerJson: owner === '' ? '' : field('owner_json'),
     leaseId,
     fencingToken: figure('fencing_token'),
-    ttlMs: figure('ttl_ms'),
+    ttlMs: term.ttlMs,
     acquiredUs: figure('acquired_us'),
-    extendedUs: figure('extended_us'),
-    expiresUs,
-    extensions: figure('extensions'),
-    revoked: leaseId !== '' && field('revoked') === leaseId,
+    extendedUs: term.extendedUs,
+    expiresUs: term.untilUs,
+    extensions: term.extensions,
+    revoked: term.state === 'revoked',
     previous:
       ended === ''
         ? null

@@ -15,9 +15,8 @@ import { fieldsOf, foreign, isLossReason, numberAt } from './reply.ts';
  */
 const lua = `#!lua flags=allow-oom${RECORD}${ownerOnly('id')}
 if expires <= now then return id .. ' lost 0 expired' end
-local more = redis.call('HMGET', rec, 'revoked', 'channel')
-if more[1] ~= id then
-  redis.call('HSET', rec, 'revoked', id)
+if state ~= 'revoked' then
+  redis.call('HSET', rec, 'term', 'revoked ' .. middle .. ' ' .. f('%.0f', expires))
   ${note({
     event: "'revoked'",
     owner: 'owner',
@@ -28,9 +27,10 @@ if more[1] ~= id then
     leaseId: 'id',
   })}
 end
-if more[2] and more[2] ~= '' then
+local channel = redis.call('HGET', rec, 'channel') or ''
+if channel ~= '' then
   effects = effects or {}
-  effects[#effects + 1] = { 'PUBLISH', more[2], 'revoked 0 ' .. id .. ' ' .. rec }
+  effects[#effects + 1] = { 'PUBLISH', channel, 'revoked 0 ' .. id .. ' ' .. rec }
 end
 ${EFFECTS}
 return id .. ' revoked ' .. failed .. ' ' .. f('%.0f', expires - now)
