@@ -2,10 +2,15 @@
 import { parseArgs } from 'node:util';
 
 import { readOrExit } from '../../scripts/lib/arguments.mjs';
-import { unknownNames } from './catalog.ts';
+import { names, unknownNames } from './catalog.ts';
 
 const USAGE = `bench [NAME …] [--quick [--keep]]
-bench --page   only writes docs/performance.md and what is beside it, from what was kept`;
+bench --page   only writes docs/performance.md and what is beside it, from what was kept
+
+NAME     one of ${names.join(', ')};
+         or scale, for the four that begin with it. None: all, one after the other, half an hour
+--quick  few rounds, and not every table: seconds to a minute each, and nothing is kept
+--keep   keeps what a quick run measured, as a full one does`;
 
 export interface Arguments {
   /** Empty: all. */

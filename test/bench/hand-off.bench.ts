@@ -24,7 +24,7 @@ interface Variant extends Contestant {
 export const benchmark: Benchmark = {
   name: 'hand-off',
   title: 'Hand-off to the next who waits',
-  method: `From the release by one to the moment when the next has it, on a clock that the processes share. First one that waits and one that releases, at random moments, for all libraries with their own defaults of polling. Then ${CLIENTS} clients in two processes, each with connections of its own, all in the queue again right after their turns of ${HOLD_MS} ms. The floor is a message to the next and one SET; who is next is known there. Our two scripts, sent by hand, are the release, the message, and the script by which the next becomes owner, over plain clients: no engine can be faster. An overtaking is a turn of one who asked more than ${SAME_TIME_US / 1000} ms after another who still waits.`,
+  method: `From the release by one to the moment when the next has it, on a clock that the processes share. First one that waits and one that releases, at random moments, for all libraries with their own defaults of polling. Then ${CLIENTS} clients in two processes, each with connections of its own, all in the queue again right after their turns of ${HOLD_MS} ms. The floor is a message to the next and one SET; who is next is known there. Our two scripts, sent by hand, are the release, the message, and the script by which the next becomes owner, over plain clients: no engine can be faster. Fairness is Jain’s index of their turns: 1 when all had as many, 1/8 when one had them all. An overtaking is a turn of one who asked more than ${SAME_TIME_US / 1000} ms after another who still waits.`,
   packages: lockPackages,
   async run(context) {
     const url = (await context.redis()).url;

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { isScale, names } from './catalog.ts';
 import { short } from './numbers.ts';
 import type { Report, Table } from './report.ts';
-import { cellsOf, noiseText, versionsText } from './show.ts';
+import { AT_WORK, cellsOf, isBusy, noiseText, versionsText } from './show.ts';
 
 const docs = new URL('../../docs/', import.meta.url);
 export const pagePath: string = fileURLToPath(new URL('performance.md', docs));
@@ -69,23 +69,13 @@ export function targetsPart(reports: readonly Report[]): string {
   ].join('\n');
 }
 
-/** Somebody waited for a core in more of the time before it began: then others were at work. */
-const BUSY = 0.3;
-
-const isBusy = ({ noise }: Report): boolean => (noise.before.waiting ?? 0) > BUSY;
-
 const circumstances = (report: Report): string => `${report.size}${isBusy(report) ? ', on a busy machine' : ''}`;
 
 export function reportPart(report: Report): string {
   const { name, title, method, date, tookS, machine, tables, curves, leftOut = [] } = report;
   return [
     method,
-    ...(isBusy(report)
-      ? [
-          '',
-          '**Others were at work on the machine at that time: these figures show the form of an answer, and no answer.**',
-        ]
-      : []),
+    ...(isBusy(report) ? ['', `**${AT_WORK}**`] : []),
     '',
     `![${title}: ${curves === undefined ? 'the medians of' : 'curves of some of'} the tables below](performance/${name}.svg)`,
     ...(curves ?? []).flatMap((curve) => (curve.bend === undefined ? [] : ['', `**${curve.title}.** ${curve.bend}`])),

@@ -249,7 +249,7 @@ function ttlPart(its: Constants): string {
       'extensions/s of 1,000,000 leases',
       'Redis, % of a core',
       'network to Redis',
-      `leases at ${PLANNED * 100} % of a core`,
+      `leases at ${PLANNED * 100} % of a core, 1,000 a process`,
     ],
     ...[5, 10, 30, 60, 300].map((seconds) => {
       const ttlMs = seconds * 1000;

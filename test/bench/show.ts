@@ -32,6 +32,14 @@ export function targetText({ what, rule, limit, unit, measured, isMet }: Target)
   return `${isMet ? 'met   ' : 'MISSED'}  ${what}: ${short(measured)}${u}, ${rule} ${limit}${u}`;
 }
 
+/** Somebody waited for a core in more of the time before it began: then others were at work. */
+const BUSY = 0.3;
+
+export const isBusy = ({ noise }: Report): boolean => (noise.before.waiting ?? 0) > BUSY;
+
+export const AT_WORK =
+  'Others were at work on the machine at that time: these figures show the form of an answer, and no answer.';
+
 export function noiseText({ before, during }: Report['noise']): string {
   const one = ({ load, waiting }: Noise): string =>
     waiting === null
@@ -60,5 +68,7 @@ export function plain(report: Report): string {
   for (const target of report.targets) lines.push(`  ${targetText(target)}`);
   for (const { name, why } of report.leftOut ?? []) lines.push(`  left out: ${name}, because ${why}`);
   lines.push(`  ${report.machine}; ${versionsText(report)}`, `  ${noiseText(report.noise)}`);
+  if (report.size === 'quick') lines.push('  Quick: few rounds, and some tables are left out.');
+  if (isBusy(report)) lines.push(`  ${AT_WORK}`);
   return lines.join('\n');
 }
