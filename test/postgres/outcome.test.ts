@@ -235,11 +235,12 @@ describe('what a transaction has come to', () => {
     const { rows } = await own.query('select leasehold.place() as place');
     expect(await told()).toBe((await canTellOutcomes(pool)) ? rows[0].place : null);
     // What the session has from elsewhere is of another life, and proves nothing.
-    await own.query(`select set_config('leasehold.place', '1 2', false)`);
+    await own.query(`select set_config('leasehold.place', '1 2|3', false)`);
     const guard = postgresFence(own).guardSql(grant).replace('.guard(', '.guard_write(');
     const answer = await own.query<{ it: string }>(`${guard} as it`);
-    const [, xid, place] = /^(\d+) .*\|(.*)$/.exec(answer.rows[0]!.it)!;
-    expect(place).toBe('1 2');
+    const [, xid, place] = /^(\d+) [^|]*\|(.*)$/.exec(answer.rows[0]!.it)!;
+    expect(place).toBe('1 2|3');
+    expect(await postgresFence(own).write(grant, () => 'written')).toBe('written');
     expect(await outcome({ xid: xid!, place: place!, system: '' })).toBe('unknown');
   });
 

@@ -152,6 +152,14 @@ test.concurrent.for(ways)(
   },
 );
 
+test.concurrent('a process with nothing else to do does not end before a write has settled', async () => {
+  await using child = startChild(new URL('./fixtures/ended-pool.ts', import.meta.url), {
+    env: { POSTGRES_URL: database.url },
+  });
+  expect(await child.exit).toEqual({ code: 0, signal: null });
+  expect(child.output).toMatch(/FENCE_UNAVAILABLE.*no answer to the request for a connection.*nothing was written/);
+});
+
 test('an owner that is stopped while the server sends it a large result holds up nobody for longer either', async () => {
   await using scene = await Scene.open('read committed');
   await scene.begin('reading');

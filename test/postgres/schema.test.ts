@@ -186,7 +186,9 @@ describe('what is missing is named', () => {
   test('no rights: the message has the GRANTs, and these are all that it takes', async () => {
     await installSchema(pool);
     const role = uniqueName('app').replaceAll('-', '_');
-    await pool.query(`create role ${role} login`);
+    // As where default privileges give nothing to everybody.
+    const closed = 'revoke execute on all routines in schema leasehold from public';
+    await pool.query(`create role ${role} login; ${closed}`);
     await using theirs = connectPool(as(database.url, role));
     const fence = postgresFence(theirs);
     const [first, second] = [grantFor(), grantFor()];
@@ -209,6 +211,25 @@ describe('what is missing is named', () => {
     await expect(theirs.query(`select leasehold.prune('1 day')`)).rejects.toMatchObject({ code: '42501' });
     await expect(theirs.query(`select leasehold.bypass('me')`)).rejects.toMatchObject({ code: '42501' });
     await pool.query(`drop owned by ${role}; drop role ${role}`);
+  });
+
+  test('the right to the last statement before COMMIT is missing: that is said over each client, and nothing is written', async () => {
+    await installSchema(pool);
+    const role = uniqueName('app').replaceAll('-', '_');
+    await pool.query(`create role ${role} login; create table mine (v int); grant insert on mine to ${role};
+      grant usage on schema leasehold to ${role}; grant select, insert, update on leasehold.fence to ${role};
+      grant select, update on leasehold.horizon to ${role};
+      revoke execute on procedure leasehold.ending from public`);
+    await using overPg = connectPool(as(database.url, role));
+    await using overPostgresJs = connectPostgresJs(as(database.url, role));
+    const grant = grantFor();
+    await postgresFence(overPg).activate(grant);
+    const missing = { code: '42501', message: 'permission denied for procedure ending' };
+    const insert = 'insert into mine values (1)';
+    await expect(postgresFence(overPg).write(grant, (tx) => tx.query(insert))).rejects.toMatchObject(missing);
+    await expect(postgresFence(overPostgresJs).write(grant, (tx) => tx.unsafe(insert))).rejects.toMatchObject(missing);
+    expect((await pool.query('select from mine')).rowCount).toBe(0);
+    await pool.query(`drop table mine; drop owned by ${role}; drop role ${role}`);
   });
 });
 

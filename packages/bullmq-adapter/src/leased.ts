@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { ConfigError } from '@leasehold/core';
 import type { Job } from 'bullmq';
 import { parseLeaseOptions, type LeasedJob, type LeasedOptions, type LeasedProcessor } from './options.ts';
@@ -6,7 +7,6 @@ import { Runs } from './run.ts';
 import type { RunObserver } from './runner.ts';
 
 const nobody: RunObserver = { acquired() {}, busy() {}, lost() {}, abandoned() {}, troubled() {} };
-const never: AbortSignal = new AbortController().signal;
 
 /**
  * A processor for BullMQ's own Worker that runs `processor` under a lease, for code that cannot change its class. As with
@@ -29,6 +29,10 @@ export function leased<D = any, R = any, N extends string = string>(
   if (manager === undefined)
     throw new ConfigError('options.manager', 'is missing; a processor has no connection to make one from');
   manager.checkOptions(settings.acquire);
+  // Of its own: what listens to it goes with the processor.
+  const never = new AbortController().signal;
+  // One for each job that waits or is being put back.
+  setMaxListeners(0, never);
   const runs = new Runs(manager, settings, nobody, never);
   // Three parameters, or BullMQ makes no signal.
   return function (this: unknown, job, token, signal) {

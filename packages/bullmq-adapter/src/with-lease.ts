@@ -117,7 +117,10 @@ export function withLease<Base extends WorkerClass>(
       return super.trace(kind, operation, destination, isShown ? showingSpan(callback) : callback, source);
     }
 
-    /** As BullMQ's; `reason` is the cause of the `RunCancelledError` that the job's signal is aborted with. */
+    /**
+     * As BullMQ's, whatever parameters the processor names. The job's signal is aborted with a `RunCancelledError`, whose cause
+     * tells `reason`; that of a job without a lease with this cause itself.
+     */
     override cancelJob(jobId: string, reason?: string): boolean {
       const isKnown = super.cancelJob(jobId, reason);
       return this.#runner.cancel(jobId, reason) || isKnown;
@@ -164,9 +167,9 @@ export function withLease<Base extends WorkerClass>(
      * waits until they have settled or were abandoned. What gives up because of it goes back to its queue, for another
      * worker at once, without using an attempt; what returns is completed. Leases are released, those of the manager that linger
      * as well, and places in line are given up. If the manager is the worker's own, it is closed; one that was given stays
-     * open. Comes to an end also while BullMQ's store is out of
-     * reach, within about 10 s of the last job. Forced it waits for no job: those that do not give up as soon as they are aborted are
-     * left behind, as after `abandonAfter`. Called again it gives the first answer.
+     * open. Comes to an end also while BullMQ's store is out of reach, within about 10 s of the last job. Forced it waits for
+     * no job: those that do not give up as soon as they are aborted are left behind, as after `abandonAfter`. Called again it
+     * gives the first answer.
      */
     override close(force = false): Promise<void> {
       return (this.#closed ??= this.#close(force));

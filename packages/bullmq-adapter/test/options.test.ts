@@ -1,7 +1,8 @@
 import { LeaseManager, MemoryLeaseStore } from '@leasehold/core';
 import { Worker } from 'bullmq';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { leased, LeasedWorker, withLease, type LeasedWorkerOptions } from '../src/index.ts';
+import { fakeJob } from './fake-job.ts';
 
 const manager = new LeaseManager({ store: new MemoryLeaseStore() });
 const processor = async (): Promise<void> => {};
@@ -78,6 +79,20 @@ describe('options of a LeasedWorker', () => {
 describe('leased', () => {
   it('makes a function of three parameters, so that BullMQ gives it a signal', () => {
     expect(leased(processor, { manager, resource: 'reports' })).toHaveLength(3);
+  });
+
+  it('makes Node suspect no leak, however many there are, and however many jobs of one wait', async () => {
+    const warned = vi.spyOn(process, 'emitWarning').mockReturnValue();
+    onTestFinished(() => warned.mockRestore());
+    await using busy = new LeaseManager({ store: new MemoryLeaseStore() });
+    for (let n = 0; n < 20; n++) leased(processor, { manager: busy, resource: 'reports' });
+    const held = await busy.acquire('reports');
+    const run = leased(() => 'ran', { manager: busy, resource: 'reports', whenBusy: 'hold' });
+    const jobs = Array.from({ length: 20 }, (_, n) => run(fakeJob({ id: `waits-${n}` }), 'lock'));
+    await expect.poll(() => busy.waiting, { interval: 1 }).toBe(20);
+    await held.release();
+    expect(await Promise.all(jobs)).toEqual(jobs.map(() => 'ran'));
+    expect(warned.mock.calls).toEqual([]);
   });
 
   it('refuses what is no processor, and what BullMQ would not run', () => {

@@ -3,12 +3,12 @@ import { Wheel, type Slotted } from './wheel.ts';
 
 /** A call that must settle by a deadline. */
 export interface Due extends Slotted {
-  /** Called once if it is still here when its time has come. */
+  /** Called once when its time has come; perhaps after it was removed, in the turn between, so it must do nothing if it has settled. */
   expire(): void;
 }
 
 /**
- * The deadlines of all calls of a connection, on one timer. They are acted upon one turn of the event loop after their
+ * The deadlines of all calls of a client, on one timer. They are acted upon one turn of the event loop after their
  * timer: Node runs timers before it looks at sockets, and a reply that has arrived while the loop was blocked must win.
  */
 export class Deadlines {

@@ -43,10 +43,14 @@ export class Releaser {
   #begin(tenure: Tenure, outcome: Outcome): Promise<ReleaseResult> {
     const isUndoubted = tenure.spare !== undefined && tenure.isUndoubted();
     const held = tenure.beginRelease();
+    // Who was told just now that it is lost may have released it as well.
+    if (tenure.releasing !== undefined) return tenure.releasing;
     // Whoever is stopped at any step in between has lost it, and keeps nothing.
     const isKept = held && isUndoubted && this.#lingerer.keep(tenure, outcome);
     this.#context.engine.keeper.drop(tenure);
     if (!isKept) return this.#end(tenure, outcome, held);
+    // Before anybody is told, who may release it again: that must not give back what is kept.
+    tenure.releasing = KEPT;
     this.#context.announcer.released(tenure);
     this.#forget(tenure);
     return KEPT;

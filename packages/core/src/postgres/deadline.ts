@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock, Timer } from '../clock.ts';
 import { Deadlines, type Due } from '../deadlines.ts';
 
 /** PostgreSQL, or the way to it, did not answer in time. */
@@ -33,23 +33,39 @@ export async function within<T>(work: Promise<T>, what: string, withinMs: number
   }
 }
 
-/** The same for a client whose connections keep the process alive while they are used: one timer for all that is waited for. */
+const DAY_MS = 86_400_000;
+
+/**
+ * The same for many calls: one timer for all deadlines. It does not hold the process, so that it need not be cleared with each
+ * call; another one does while anything is waited for. Nothing else might: a pool of pg that was ended while it was asked for a
+ * client never answers, and holds no socket.
+ */
 export class Waits {
+  readonly #clock: Clock;
   readonly #deadlines: Deadlines;
+  #open = 0;
+  #alive: Timer | undefined;
 
   constructor(clock: Clock) {
+    this.#clock = clock;
     this.#deadlines = new Deadlines(clock);
   }
 
-  /** To be given to `end` when nothing more is waited for. */
+  /** To be given to `end`, once, when nothing more is waited for. */
   begin(withinMs: number): Wait {
     const wait = new Wait(withinMs);
     this.#deadlines.put(wait, withinMs);
+    if (this.#open++ === 0) this.#stayAlive();
     return wait;
   }
 
   end(wait: Wait): void {
     this.#deadlines.remove(wait);
+    if (--this.#open === 0) this.#alive?.clear();
+  }
+
+  #stayAlive(): void {
+    this.#alive = this.#clock.setTimer(DAY_MS, () => this.#stayAlive(), { ref: true });
   }
 }
 

@@ -45,7 +45,7 @@ export function failureOf(error: unknown, call: Call): Error {
   }
   if (sql.code === '42501') {
     return unavailable(
-      `${sql.message}; the role needs: grant usage on schema ${schema}, grant execute on all functions in schema ${schema}, ` +
+      `${sql.message}; the role needs: grant usage on schema ${schema}, grant execute on all routines in schema ${schema}, ` +
         `grant select, insert, update on ${schema}.fence, grant select, update (one) on ${schema}.horizon`,
     );
   }

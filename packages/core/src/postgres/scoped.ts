@@ -63,10 +63,12 @@ export async function writeScoped<Tx, T>(scope: Scope<Tx>, work: Work<Tx, T>, cl
     try {
       await scope.send(tx, work.closing());
     } catch (error) {
-      const code = sqlErrorOf(error)?.code;
+      const sql = sqlErrorOf(error);
       // Thrown on, so that no COMMIT is sent.
-      if (code === ENDED) settle({ at: 'ended' });
-      if (code === ABORTED) settle({ at: 'aborted', error });
+      if (sql?.code === ENDED) settle({ at: 'ended' });
+      else if (sql?.code === ABORTED) settle({ at: 'aborted', error });
+      // An answer: the connection is not lost.
+      else if (sql?.severity === 'ERROR') settle({ ...settled.ended, at: 'commit', error });
       throw error;
     }
     if (isTooLate) throw new NoAnswer('the statement before COMMIT', work.closeMs);

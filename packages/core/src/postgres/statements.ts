@@ -82,7 +82,7 @@ export interface TransactionName {
 
 /** What `namedGuard` was answered. Throws for anything else, such as what a type parser of the user has made of it. */
 export function nameIn([answer]: Row): TransactionName {
-  const [, xid, place] = (typeof answer === 'string' && /^(\d+) [^|]*\|([^|]*)$/.exec(answer)) || [];
+  const [, xid, place] = (typeof answer === 'string' && /^(\d+) [^|]*\|(.*)$/s.exec(answer)) || [];
   if (xid === undefined || place === undefined) throw new Error(`the guard answered ${show(answer)}`);
   return { xid, place };
 }

@@ -73,3 +73,19 @@ test('a single wait keeps the process alive, and leaves no timer', async () => {
   expect(await within(Promise.resolve('done'), 'an answer', 100, clock)).toBe('done');
   expect(clock.timers).toEqual([]);
 });
+
+test('as long as anything is waited for the process stays alive, for days on end, and afterwards it may end', async () => {
+  const clock = new ManualClock();
+  const waits = new Waits(clock);
+  const holding = (): number => clock.timers.filter(({ ref }) => ref).length;
+  const [first, second] = [waits.begin(100), waits.begin(200)];
+  expect(holding()).toBe(1);
+  waits.end(first);
+  clock.advance(25 * 86_400_000);
+  expect(holding()).toBe(1);
+  waits.end(second);
+  expect(holding()).toBe(0);
+  waits.end(waits.begin(100));
+  waits.begin(100);
+  expect(holding()).toBe(1);
+});

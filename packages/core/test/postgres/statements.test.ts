@@ -22,6 +22,8 @@ test('what the guard answers names its transaction, or is refused', () => {
     place: '00000001 1764524485.1',
   });
   expect(nameIn(['757 62656e6368 |'])).toEqual({ xid: '757', place: '' });
+  // What a user has set as the place of a session: nothing can be proved by it, and nothing is refused for it.
+  expect(nameIn(['757 62 |a|b\nc'])).toEqual({ xid: '757', place: 'a|b\nc' });
   for (const answer of [true, null, undefined, '', '757', 'x 1|2', ' 757 62|x', { it: '757 62|x' }]) {
     expect(() => nameIn([answer])).toThrow('the guard answered');
   }
