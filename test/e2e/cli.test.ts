@@ -121,7 +121,7 @@ describe('leasehold, on a held, an expired, a free resource and one with a hosti
     expect(missing).toMatchObject({
       code: 3,
       stdout: '',
-      stderr: expect.stringMatching(/nothing is known of never.*\nTry: leasehold diagnose never --prefix /s),
+      stderr: expect.stringMatching(/nothing is known of never.*\nTry: leasehold diagnose never -u .* --prefix /s),
     });
     expect(hostile.isHeld()).toBe(true);
   });
@@ -181,13 +181,13 @@ describe('leasehold, on a held, an expired, a free resource and one with a hosti
     expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('there are nightly\n') });
     expect(unknown.stderr).toContain(`Try: leasehold runs nightly --config ${file}\n`);
     expect(pays).toMatchObject({ code: 2, stderr: expect.stringContaining('pay is a queue job, which has no ticks') });
-    expect(pays.stderr).toContain(`Try: leasehold ls 'customer:*' --config ${file}\n`);
+    expect(pays.stderr).toContain(`Try: leasehold ls 'customer:*' -c ${file}\n`);
     expect(polls).toMatchObject({ code: 2, stderr: expect.stringContaining('an interval job, which has no ticks') });
     expect(show).toMatchObject({
       code: 3,
       stderr: expect.stringContaining('the lease of the job nightly is on reports'),
     });
-    expect(show.stderr).toContain(`Try: leasehold show reports --config ${file}\n`);
+    expect(show.stderr).toContain(`Try: leasehold show reports -c ${file}\n`);
     // Between its runs nobody holds anything, which is not that nothing is known.
     expect(counts).toMatchObject({ code: 0, stdout: '' });
     expect(counts.stderr).toContain('0 of 1 shown; in all 0 held, 0 expired, 1 free\n');

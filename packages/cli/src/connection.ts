@@ -49,7 +49,7 @@ const DEFAULT_URL = 'redis://127.0.0.1:6379';
 const URL_VARIABLES = ['LEASEHOLD_REDIS_URL', 'REDIS_URL'] as const;
 /** Somebody waits for the answer. */
 const CONNECT_TIMEOUT = '3s';
-const DEFAULT_PREFIX = 'leasehold';
+export const DEFAULT_PREFIX = 'leasehold';
 
 /**
  * The flags first, then the config file if one is named, then LEASEHOLD_REDIS_URL, then REDIS_URL. Throws `CliError`,

@@ -38,7 +38,7 @@ export function addDiagnose(program: Command, session: Session): Command {
           output.json('diagnosis', fields);
         } else if (flags.byHand === true) {
           for (const { command: line, lookFor } of diagnosis.byHand) output.line(`${line}    # ${lookFor}`);
-        } else await diagnosisView(output, diagnosis, { target, config });
+        } else await diagnosisView(output, diagnosis, { target, config, flags: common });
         session.exit = exitOf(diagnosis);
       });
     });

@@ -3,6 +3,7 @@ import type { Aftermath, ForceReleaseOptions, ForceReleaseResult, ReleasePlan } 
 import { Option, type Command } from 'commander';
 import { describeTarget } from '../connection.ts';
 import { CliError, EXIT, exitOfSignal } from '../exit.ts';
+import { sameStore } from '../output/again.ts';
 import type { Output } from '../output/output.ts';
 import { quoteWord } from '../output/quote.ts';
 import { checkConfirmable, confirmByName } from './confirm.ts';
@@ -56,7 +57,7 @@ export function addForceRelease(program: Command, session: Session): Command {
 
 async function release(
   session: Session,
-  { leases, target, output }: Connected,
+  { leases, target, output, flags: common }: Connected,
   resource: string,
   fences: readonly Fence[],
   flags: ForceReleaseFlags,
@@ -90,7 +91,7 @@ async function release(
     // Ended by hand once fences were sealed: that is how it ended, and what was sealed is in the message.
     const { code, message, mayHaveRun } = error as ReleaseFailure;
     if (mayHaveRun === true) {
-      const look = `leasehold log ${quoteWord(resource)}`;
+      const look = `leasehold log ${quoteWord(resource)}${sameStore(common)}`;
       output.warn(
         `It may have been released: the reply was lost. Once the store answers, ${look} has FORCED if it was.`,
       );
@@ -98,7 +99,7 @@ async function release(
     if (code !== 'UNSAFE_RELEASE' && sealed.length > 0) output.warn(`Sealed, and it stays so: ${sealed.join(', ')}.`);
     throw end.signal.aborted && code === 'UNSAFE_RELEASE' ? new CliError(session.exit, message) : error;
   });
-  report(output, result, flags.watch);
+  report(output, result, flags.watch, sameStore(common));
   // Also if it was ended while it watched: what it was asked for is done.
   session.exit = result.outcome === 'released' ? EXIT.done : EXIT.no;
 }
@@ -115,7 +116,7 @@ function planLines(plan: ReleasePlan, target: string): readonly string[] {
   ];
 }
 
-function report(output: Output, result: ForceReleaseResult, watched: string): void {
+function report(output: Output, result: ForceReleaseResult, watched: string, again: string): void {
   const { outcome, sealed, evidence, isLogged, reason, plan, aftermath } = result;
   const { resource, leaseId, fencingToken, owner, isUnfenced } = plan;
   if (!isLogged)
@@ -141,7 +142,7 @@ function report(output: Output, result: ForceReleaseResult, watched: string): vo
     if (isUnfenced) output.line('Two owners may act: no fence refuses the writes of the old one.');
     if (aftermath !== null) for (const line of aftermathLines(aftermath, watched)) output.line(line);
     if ((aftermath?.successor ?? null) === null) {
-      output.note(`Who takes it over: leasehold ls ${quoteWord(resource)} --watch`);
+      output.note(`Who takes it over: leasehold ls ${quoteWord(resource)} --watch${again}`);
     }
   } else {
     output.line(`not released: the lease has changed meanwhile (${reason ?? outcome}${seals})`);

@@ -1,5 +1,6 @@
 import type { JobSettings } from '../config/settings.ts';
 import { CliError, EXIT } from '../exit.ts';
+import { sameStore } from '../output/again.ts';
 import { quoteWord } from '../output/quote.ts';
 import { configHere, readConfig } from './config-file.ts';
 import type { CommonFlags } from './flags.ts';
@@ -12,11 +13,10 @@ export function resourceText(job: JobSettings): string {
 }
 
 /** The command that shows the leases of a job. */
-export function leasesOfJob(job: JobSettings, { config }: CommonFlags): string {
+export function leasesOfJob(job: JobSettings, flags: CommonFlags): string {
   const text = resourceText(job);
   const pattern = text.replaceAll(/\{[^}]*\}/g, '*');
-  const where = config === undefined ? '' : ` --config ${quoteWord(config)}`;
-  return `leasehold ${pattern === text ? 'show' : 'ls'} ${quoteWord(pattern)}${where}`;
+  return `leasehold ${pattern === text ? 'show' : 'ls'} ${quoteWord(pattern)}${sameStore(flags)}`;
 }
 
 export interface JobsOfConfig {
@@ -42,9 +42,9 @@ export async function noRecord(
   const on = job === undefined ? resource : resourceText(job);
   if (job === undefined || on === resource) {
     const config = flags.config ?? (await configHere(flags, session.io.env));
-    const where = config === undefined ? `--prefix ${quoteWord(prefix)}` : `--config ${quoteWord(config)}`;
+    const again = sameStore({ ...flags, ...(config === undefined ? { prefix } : { config }) });
     // Which of the two it is shows at the fences, and at the server.
-    return new CliError(EXIT.no, unknown, `leasehold diagnose ${quoteWord(resource)} ${where}`);
+    return new CliError(EXIT.no, unknown, `leasehold diagnose ${quoteWord(resource)}${again}`);
   }
   return new CliError(EXIT.no, `${unknown}; the lease of the job ${resource} is on ${on}`, leasesOfJob(job, flags));
 }

@@ -1,6 +1,7 @@
 import type { LeaseInfo } from '@leasehold/core';
 import { Option, type Command } from 'commander';
 import { CliError, EXIT } from '../exit.ts';
+import { sameStore } from '../output/again.ts';
 import { LEASE_COLUMNS, leaseCounts, leaseRow } from '../output/lease-table.ts';
 import { byTrouble } from '../output/lease.ts';
 import type { Output } from '../output/output.ts';
@@ -42,7 +43,7 @@ export function addLs(program: Command, session: Session): Command {
     )
     .action(async (pattern: string | undefined, flags: LsFlags, command: Command) => {
       const everyMs = await intervalOf(flags.watch);
-      await withLeases(session, command, async ({ leases, target, output }) => {
+      await withLeases(session, command, async ({ leases, target, output, flags: common }) => {
         const isWanted = filterOf(pattern, flags);
         let shown = '';
         const show = async (): Promise<void> => {
@@ -56,7 +57,7 @@ export function addLs(program: Command, session: Session): Command {
           await tell(output, target.prefix, found, all);
           if (!output.isJson && isUnknown(pattern, all)) {
             output.note(
-              `${pattern} has no record: leasehold diagnose ${quoteWord(pattern)} tells whether one was lost.`,
+              `${pattern} has no record: leasehold diagnose ${quoteWord(pattern)}${sameStore(common)} tells whether one was lost.`,
             );
           }
         };

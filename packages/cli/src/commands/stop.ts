@@ -3,6 +3,7 @@ import type { LeaseInfo, LeaseManager } from '@leasehold/core';
 import { Option, type Command } from 'commander';
 import { describeTarget } from '../connection.ts';
 import { CliError, EXIT, exitOfSignal } from '../exit.ts';
+import { sameStore } from '../output/again.ts';
 import type { Output } from '../output/output.ts';
 import { quoteWord } from '../output/quote.ts';
 import { formatDuration, untilOf } from '../output/time.ts';
@@ -10,7 +11,7 @@ import { checkConfirmable, confirmByName } from './confirm.ts';
 import { durationFlag } from './flags.ts';
 import { noRecord } from './job-resource.ts';
 import { operatorLine } from './operator.ts';
-import { withLeases, type Session } from './session.ts';
+import { withLeases, type Connected, type Session } from './session.ts';
 import { onSignals } from './signals.ts';
 
 interface StopFlags {
@@ -47,23 +48,23 @@ export function addStop(program: Command, session: Session): Command {
         const info = await leases.inspect(resource);
         if (info === null) throw await noRecord(session, connected, resource);
         if (info.state === 'free') return report(output, { resource, outcome: 'free' }, `${resource} is free already`);
-        checkStoppable(info, flags.leaseId);
+        checkStoppable(info, flags.leaseId, sameStore(connected.flags));
         if (flags.yes !== true) {
           const question = `${describeTarget(target)}\n${resource} is held by ${info.owner}, token ${info.fencingToken}.`;
           for (const line of question.split('\n')) output.warn(line);
           await confirmByName(io, 'It will be asked to end its run.', resource);
         }
-        await stop(session, leases, output, info, flags);
+        await stop(session, connected, info, flags);
       });
     });
 }
 
-function checkStoppable(info: LeaseInfo, leaseId: string | undefined): void {
+function checkStoppable(info: LeaseInfo, leaseId: string | undefined, again: string): void {
   if (info.state === 'expired') {
     throw new CliError(
       EXIT.no,
       `the lease of ${info.resource} has run out already: its run may go on, but there is no lease to give back`,
-      `leasehold show ${quoteWord(info.resource)}, and look for ${info.owner}`,
+      `leasehold show ${quoteWord(info.resource)}${again}, and look for ${info.owner}`,
     );
   }
   if (leaseId !== undefined && leaseId !== info.leaseId) {
@@ -73,11 +74,11 @@ function checkStoppable(info: LeaseInfo, leaseId: string | undefined): void {
 
 async function stop(
   session: Session,
-  leases: LeaseManager,
-  output: Output,
+  { leases, output, flags }: Connected,
   info: LeaseInfo,
   { reason = '', timeout }: StopFlags,
 ): Promise<void> {
+  const again = sameStore(flags);
   const { resource, leaseId, owner, fencingToken } = info;
   const { parseDuration } = await import('@leasehold/core');
   const timeoutMs = parseDuration('timeout', timeout === '0' ? 0 : timeout);
@@ -98,7 +99,7 @@ async function stop(
   const { outcome, remainingMs } = await waitForEnd(leases, info, from + timeoutMs, interruption.signal);
   const waitedMs = Math.round(performance.now() - from);
   if (interruption.signal.aborted) {
-    output.warn(`No longer waiting. ${owner} stays asked. ${nextOf(info, 'held', remainingMs)}`);
+    output.warn(`No longer waiting. ${owner} stays asked. ${nextOf(info, 'held', remainingMs, again)}`);
     return;
   }
   report(
@@ -107,13 +108,13 @@ async function stop(
     `${OUTCOMES[outcome]} (${resource}, ${owner}, after ${formatDuration(waitedMs)})`,
   );
   if (outcome === 'released') return;
-  output.note(nextOf(info, outcome, remainingMs));
+  output.note(nextOf(info, outcome, remainingMs, again));
   session.exit = EXIT.no;
 }
 
 /** What to do about an owner that has not let go, and when. */
-function nextOf({ resource, owner }: LeaseInfo, outcome: StopOutcome, remainingMs: number): string {
-  const look = `look whether the process of ${owner} has ended (leasehold diagnose ${quoteWord(resource)}), and end it if not: without a fence it and the next owner both act`;
+function nextOf({ resource, owner }: LeaseInfo, outcome: StopOutcome, remainingMs: number, again: string): string {
+  const look = `look whether the process of ${owner} has ended (leasehold diagnose ${quoteWord(resource)}${again}), and end it if not: without a fence it and the next owner both act`;
   return outcome === 'held'
     ? `Wait until ${untilOf(Date.now() + remainingMs)}, when its lease is over unless it let go before. Then ${look}.`
     : `Now ${look}.`;

@@ -1,5 +1,6 @@
 import type { Diagnosis, Severity } from '@leasehold/core/diagnosis';
-import type { Target } from '../connection.ts';
+import { DEFAULT_PREFIX, type ConnectionFlags, type Target } from '../connection.ts';
+import { sameStore } from './again.ts';
 import { leaseAdvice, waitLine } from './lease-advice.ts';
 import { quoteWord } from './quote.ts';
 import type { Output } from './output.ts';
@@ -12,6 +13,7 @@ export interface Asked {
   readonly target: Pick<Target, 'prefix' | 'address'>;
   /** Of the config, where one was read. */
   readonly config: string | undefined;
+  readonly flags: ConnectionFlags;
 }
 
 /** As a person reads it: the verdict, the evidence, what to do, what is refused and why, and how to check by hand. */
@@ -47,7 +49,7 @@ export async function diagnosisView(output: Output, diagnosis: Diagnosis, asked:
     output.heading('Refused: force-release', 'always');
     for (const each of missing) output.line(`- ${each}`);
   }
-  output.note(`By hand: leasehold diagnose ${quoteWord(resource)} --by-hand`);
+  output.note(`By hand: leasehold diagnose ${quoteWord(resource)} --by-hand${sameStore(asked.flags)}`);
 }
 
 function adviceOf(diagnosis: Diagnosis, asked: Asked): readonly string[] {
@@ -65,27 +67,39 @@ function adviceOf(diagnosis: Diagnosis, asked: Asked): readonly string[] {
       'Do not remove it while its owner may live. Another prefix lets both run at once.',
     );
   }
-  lines.push(...(lease === null ? absentAdvice(diagnosis) : leaseAdvice(diagnosis)));
+  const again = sameStore(asked.flags);
+  lines.push(...(lease === null ? absentAdvice(diagnosis, asked) : leaseAdvice(diagnosis, again)));
   if (code === 'evicted' || code === 'data-lost') {
     lines.push('Do not write the record by hand, and do not restart the server: a restart begins the wait again.');
   }
-  if (code === 'evicted' || code === 'data-lost') lines.push('So that it does not come again: leasehold doctor.');
+  if (code === 'evicted' || code === 'data-lost')
+    lines.push(`So that it does not come again: leasehold doctor${again}.`);
   return lines.length === 0 ? ['Nothing.'] : lines;
 }
 
-function absentAdvice({ verdict: { allowed, waitFor }, at }: Diagnosis): readonly string[] {
+function absentAdvice({ verdict: { allowed, waitFor }, at }: Diagnosis, asked: Asked): readonly string[] {
   const lines = waitFor === null ? [] : [waitLine(at, waitFor)];
+  const { config, flags, target } = asked;
+  // At the wrong prefix everything is free.
+  if (config === undefined && flags.prefix === undefined && target.prefix === DEFAULT_PREFIX) {
+    lines.push(
+      `This was asked of the prefix ${DEFAULT_PREFIX}, because none was given: if it is another one, --prefix or -c says so.`,
+    );
+  }
   if (!allowed.acquire) return lines;
-  return waitFor === null
-    ? ['Whoever asks gets it.']
-    : [
-        ...lines,
-        'Whoever asks gets it already now, perhaps beside an owner that was lost: only a fence would refuse that one.',
-      ];
+  return [
+    ...lines,
+    waitFor === null
+      ? 'Whoever asks gets it.'
+      : 'Whoever asks gets it already now, perhaps beside an owner that was lost: only a fence would refuse that one.',
+  ];
 }
 
 /** Each master may have an owner of its own. */
-function splitAdvice({ masters, resource, lease, fences }: Diagnosis, { target, config }: Asked): readonly string[] {
+function splitAdvice(
+  { masters, resource, lease, fences }: Diagnosis,
+  { target, config, flags }: Asked,
+): readonly string[] {
   const name = quoteWord(resource);
   const each = masters.map(({ endpoint, promotedFrom }) =>
     promotedFrom === null ? endpoint : `${endpoint} (was a replica of ${promotedFrom}, and promoted)`,
@@ -104,6 +118,6 @@ function splitAdvice({ masters, resource, lease, fences }: Diagnosis, { target, 
       ({ endpoint }) =>
         `What the other says, which is asked alone then: leasehold diagnose ${name} ${from} -u ${scheme}://${endpoint}${database}`,
     ),
-    `If a wrong write is worse than none: leasehold seal ${name} --fence ${fence === undefined ? '…' : quoteWord(fence)} --token <the larger of their tokens${own}> --reason … (safe: it refuses every owner up to now, and releases nothing).`,
+    `If a wrong write is worse than none: leasehold seal ${name} --fence ${fence === undefined ? '…' : quoteWord(fence)} --token <the larger of their tokens${own}> --reason …${sameStore(flags)} (safe: it refuses every owner up to now, and releases nothing).`,
   ];
 }

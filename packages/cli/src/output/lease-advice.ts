@@ -12,8 +12,11 @@ const BROKEN_OFF: ReadonlySet<VerdictCode> = new Set([
   ...(['orphaned-running', 'expired', 'expired-alive', 'orphaned', 'stale-suspect', 'stale-unfenced'] as const),
 ]);
 
-/** In the order in which it is done. Empty if nobody is known to have had it. */
-export function leaseAdvice(diagnosis: Diagnosis): readonly string[] {
+/**
+ * In the order in which it is done. Empty if nobody is known to have had it. `again` is what a proposed command needs behind it
+ * (`sameStore`).
+ */
+export function leaseAdvice(diagnosis: Diagnosis, again: string): readonly string[] {
   const { lease } = diagnosis;
   if (lease === null) return [];
   const past = pastAdvice(diagnosis, lease);
@@ -26,7 +29,7 @@ export function leaseAdvice(diagnosis: Diagnosis): readonly string[] {
     ...before,
     ...waitAdvice(diagnosis),
     ...past,
-    ...hardAdvice(diagnosis, lease),
+    ...hardAdvice(diagnosis, lease, again),
     ...after,
   ];
 }
@@ -119,25 +122,27 @@ const ENDED: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** From gentle to hard. */
-function hardAdvice({ verdict, resource, owner, fences }: Diagnosis, lease: Lease): readonly string[] {
+function hardAdvice({ verdict, resource, owner, fences }: Diagnosis, lease: Lease, again: string): readonly string[] {
   const { code, allowed } = verdict;
   const name = quoteWord(resource);
   const lines: string[] = [];
   // Who is stopped or gone cannot answer.
   const canAnswer = owner.state === 'alive' || owner.state === 'unverifiable';
   if (allowed.revoke && canAnswer && code !== 'revoked') {
-    lines.push(`To end its run: leasehold stop ${name} --lease-id ${lease.leaseId} --reason …`);
+    lines.push(`To end its run: leasehold stop ${name} --lease-id ${lease.leaseId} --reason …${again}`);
   }
   const admitting = fences.filter(({ enforcing, highest }) => enforcing && highest === lease.fencingToken);
   if (UNSHUT.has(code)) {
     for (const { name: fence } of admitting) {
       lines.push(
-        `Until the next owner writes there, ${fence} still admits what it writes. To shut it out now, releasing nothing: leasehold seal ${name} --fence ${quoteWord(fence)} --reason …`,
+        `Until the next owner writes there, ${fence} still admits what it writes. To shut it out now, releasing nothing: leasehold seal ${name} --fence ${quoteWord(fence)} --reason …${again}`,
       );
     }
   }
   if (allowed.forceRelease.allowed) {
-    lines.push(`If it must be free now: leasehold force-release ${name} --lease-id ${lease.leaseId} --reason …`);
+    lines.push(
+      `If it must be free now: leasehold force-release ${name} --lease-id ${lease.leaseId} --reason …${again}`,
+    );
   }
   return lines;
 }

@@ -1,6 +1,6 @@
 import type { Diagnosis, Verdict } from '@leasehold/core/diagnosis';
 import { expect, test } from 'vitest';
-import { diagnosisView } from '../../src/output/diagnosis.ts';
+import { diagnosisView, type Asked } from '../../src/output/diagnosis.ts';
 import { Output } from '../../src/output/output.ts';
 
 const no = { allowed: false, missing: [] };
@@ -16,11 +16,16 @@ const diagnosis: Diagnosis = {
 };
 
 /** What people are told to do. */
-async function adviceOn(its: Partial<Verdict>, rest: Partial<Diagnosis> = {}): Promise<string> {
+async function adviceOn(
+  its: Partial<Verdict>,
+  rest: Partial<Diagnosis> = {},
+  how: Partial<Asked> = {},
+): Promise<string> {
   let text = '';
   const stream = { write: (more: string) => void (text += more) };
   const output = new Output({ env: {}, stdin: process.stdin, stdout: stream, stderr: stream }, { color: false });
-  const asked = { target: { prefix: 'shop', address: 'rediss://a:6379/2' }, config: 'leasehold.yaml' };
+  const target = { prefix: 'shop', address: 'rediss://a:6379/2' };
+  const asked: Asked = { target, config: 'leasehold.yaml', flags: {}, ...how };
   await diagnosisView(output, { ...diagnosis, ...rest, verdict: { ...verdict, ...its } }, asked);
   return text.split('What to do\n')[1] ?? '';
 }
@@ -51,4 +56,16 @@ test('a wait has an end by the clock, and of what was lost nobody makes it longe
   expect(text).toContain(
     'Do not write the record by hand, and do not restart the server: a restart begins the wait again.',
   );
+});
+
+test('what is free under a prefix that nobody gave may be held under another one', async () => {
+  const target = { prefix: 'leasehold', address: 'redis://a:6379' };
+  const free = { allowed: { ...verdict.allowed, acquire: true } };
+  const url = 'redis://a:6379';
+  const given = await adviceOn(free, {}, { target, config: undefined, flags: { url, prefix: 'leasehold' } });
+  expect(given).toContain('Whoever asks gets it.\n');
+  expect(given).not.toContain('none was given');
+  expect(given).toContain('By hand: leasehold diagnose billing --by-hand -u redis://a:6379 --prefix leasehold\n');
+  const guessed = await adviceOn(free, {}, { target, config: undefined, flags: { url } });
+  expect(guessed).toContain('asked of the prefix leasehold, because none was given');
 });

@@ -33,15 +33,18 @@ interface Case {
 function adviceOn(code: VerdictCode, its: Case = {}): readonly string[] {
   const no = { allowed: false, missing: [] };
   const allowed = { acquire: false, revoke: true, forceRelease: no, forceReleaseUnfenced: no, ...its.allowed };
-  return leaseAdvice({
-    ...{ schema: 'leasehold/diagnosis/v1', resource: 'reports', namespace: 'shop', at: READ_AT.toISOString() },
-    verdict: { code, severity: 'wait', sentence: '', waitFor: null, ...its.verdict, allowed },
-    lease: { ...lease, ...its.lease },
-    owner: ownerThatIs(its.state ?? 'alive'),
-    fences: its.fences ?? [LEDGER],
-    ...{ evidence: [], servers: [], masters: [], byHand: [] },
-    observation: { state: 'none', forMs: 0, neededMs: 0 },
-  });
+  return leaseAdvice(
+    {
+      ...{ schema: 'leasehold/diagnosis/v1', resource: 'reports', namespace: 'shop', at: READ_AT.toISOString() },
+      verdict: { code, severity: 'wait', sentence: '', waitFor: null, ...its.verdict, allowed },
+      lease: { ...lease, ...its.lease },
+      owner: ownerThatIs(its.state ?? 'alive'),
+      fences: its.fences ?? [LEDGER],
+      ...{ evidence: [], servers: [], masters: [], byHand: [] },
+      observation: { state: 'none', forMs: 0, neededMs: 0 },
+    },
+    '',
+  );
 }
 
 describe('who holds it', () => {
