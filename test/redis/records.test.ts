@@ -136,6 +136,44 @@ test('an owner and a term that disagree let nobody in, whatever was written by h
   expect(await store.extend(items, call)).toMatchObject([{ verdict: 'foreign' }, { verdict: 'extended' }]);
 });
 
+test('a term that is damaged, or of no kind, makes the record foreign to all, held or free', async () => {
+  const [extended, until] = [-10, 20].map((s) => String((Date.now() + s * 1000) * 1000)) as [string, string];
+  const parts = { state: '', ttl: '30000', count: '0', extended, until };
+  const bad: Partial<typeof parts>[] = [
+    ...['x', `+${until.slice(1)}`, '             inf', '            1e17', '0x07ffffffffffff', '9007199254740993'].map(
+      (odd) => ({ until: odd }),
+    ),
+    ...['nan', `-${extended.slice(1)}`, 'x'.repeat(16), `${extended} ${extended}`].map((odd) => ({ extended: odd })),
+    ...['nan', '30000.5', '-1', ' 30000', ''].map((odd) => ({ ttl: odd })),
+    ...['nan', '1.5', '-1', ''].map((odd) => ({ count: odd })),
+    ...['Held', '', 'free', ' held'].map((odd) => ({ state: odd })),
+  ];
+  const former = ['ttl_ms', '30000', 'expires_us', until, 'extended_us', extended, 'extensions', '0', 'revoked', ''];
+  const cases = ['held', 'over'].flatMap((state) =>
+    [undefined, ...bad].map((odd) => ({
+      id: leaseId(),
+      owner: state === 'held' ? 'me' : '',
+      term: odd === undefined ? former : ['term', Object.values({ ...parts, state, ...odd }).join(' ')],
+    })),
+  );
+  await Promise.all(
+    cases.map(async ({ id, owner, term }) => {
+      const resource = `damaged-${id}`;
+      const why = `${owner}: ${term.join(' ')}`;
+      const fields = ['owner', owner, 'owner_json', '{}', 'lease_id', id, 'fencing_token', extended, ...term];
+      await raw.hset(key(resource), ...fields);
+      const planted = await record(resource);
+      const foreign = { code: 'FOREIGN_KEY' };
+      await expect(store.acquire(acquireOf(resource), call), why).rejects.toMatchObject(foreign);
+      await expect(store.read(resource, call), why).rejects.toMatchObject(foreign);
+      expect(await store.extend([{ resource, leaseId: id, ttlMs: 30_000 }], call), why).toMatchObject([
+        { verdict: 'foreign' },
+      ]);
+      expect(await record(resource), why).toEqual(planted);
+    }),
+  );
+});
+
 test('a batch of every kind: each lease is judged by its own record', async () => {
   const kinds = ['usual', 'short', 'long', 'revoked', 'over', 'forced', 'expired', 'ahead', 'stolen', 'next'] as const;
   const requests = kinds.map((kind) => acquireOf(kind));
@@ -251,6 +289,16 @@ describe('the record', () => {
     const after = await termOf('r');
     expect(after).toMatchObject({ ttl_ms: '60000', until_us: before['until_us'], extensions: '1' });
     expect(Number(after['extended_us'])).toBeGreaterThan(Number(before['extended_us']));
+  });
+
+  test('extensions are counted on from where they were, whatever the clock said before', async () => {
+    const acquisition = acquireOf('r');
+    await store.acquire(acquisition, call);
+    await plant('r', 'extensions', '12');
+    // Before September 2001.
+    await plant('r', 'extended_us', '999999999999999');
+    await store.extend([acquisition], call);
+    expect(await termOf('r')).toMatchObject({ extensions: '13' });
   });
 
   test('an extend of many that meets foreign keys harms no other', async () => {

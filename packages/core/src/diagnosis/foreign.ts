@@ -88,7 +88,7 @@ const RULES: readonly ((seen: Seen) => Guess | undefined)[] = [
 
 function leasehold({ type, fields, value }: Seen): Guess | undefined {
   const names = new Set(fields.map(([field]) => field));
-  const ours = ['lease_id', 'fencing_token', 'term'].filter((field) => names.has(field) || value.includes(field));
+  const ours = ['owner_json', 'lease_id', 'fencing_token'].filter((field) => names.has(field) || value.includes(field));
   if (type !== 'hash' || ours.length < 2) return undefined;
   return {
     library: 'leasehold (older or broken)',

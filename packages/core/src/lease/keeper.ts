@@ -141,7 +141,8 @@ export class Keeper {
       const tenure = batch[index] as Tenure;
       const wasDropped = !tenure.extending;
       tenure.extending = false;
-      // What is said of a lease that was lost, released or replaced meanwhile, or whose window has closed, is not believed.
+      // What is said of a lease that was lost, released or replaced meanwhile, or whose window had closed when it was said, is
+      // not believed. Listeners may block after that: a confirmation counts from when it was asked for.
       if (wasDropped || !tenure.isHeld(now)) continue;
       const verdict = sending === undefined ? undefined : verdicts[index];
       if (verdict?.verdict === 'extended') tenure.ownerJson = items[index]?.ownerJson ?? tenure.ownerJson;

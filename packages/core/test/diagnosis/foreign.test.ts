@@ -82,6 +82,7 @@ test.each<[string, string, [type: string, preview: string], Record<string, strin
   ],
   ['a list', 'x', ['list', 'a'], {}, 'unknown', 'possible', /not known/],
   ['some hash', 'x', ['hash', ''], { a: '1' }, 'unknown', 'possible', /not known/],
+  ['a lease of others', 'x', ['hash', 'lease_id=7 note=terminated'], {}, 'unknown', 'possible', /not known/],
 ])('the lock of another library is recognised: %s', (_, key, [type, preview], fields, library, confidence, owner) => {
   const found = recogniseForeign(key, { type, preview, ttlMs: 12_000 }, fields);
   expect(found).toMatchObject({ library, confidence, ownerString: expect.stringMatching(owner) });

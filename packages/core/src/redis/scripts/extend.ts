@@ -2,7 +2,7 @@ import type { ExtendItem, ExtendVerdict, StoreCall } from '../../store/store.ts'
 import { keyOf, MalformedReply, script, type Script, type ScriptArgs } from '../script.ts';
 import { isFigure, NOW_TEXT } from './lua.ts';
 import { isLossReason } from './reply.ts';
-import { TERM } from './term.ts';
+import { IS_OF_OWNER, TERM } from './term.ts';
 
 /**
  * KEYS  1… the records
@@ -25,13 +25,18 @@ local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local at = ${NOW_TEXT}
 local usual = ARGV[2]
-local times = f(' %s %.0f', at, now + usual * 1000)
+local latest = now + usual * 1000
+local times = f(' %s %.0f', at, latest)
 
--- What a term is to be, if it is the usual: held, of the usual ttl, and not run out; were it farther ahead than that, the clock
--- went back, and it is cut. In a batch most differ in their times alone, so it is remembered by what is before them.
+-- What a term is to be, if it is the usual: held, of the usual ttl, not run out, nor farther ahead than it can have been set.
+-- In a batch most differ in their times alone, so it is remembered by what is before them, if both have their sixteen digits.
 local heads = {}
 local function next_of(term)
-  local head, expires = sub(term, 1, -35), tonumber(sub(term, -16))
+  local expires = match(term, '^ %d+ (%d+)$', -34)
+  if not expires or #expires ~= 16 then return false end
+  expires = tonumber(expires)
+  if expires <= now or expires > latest then return false end
+  local head = sub(term, 1, -35)
   local next = heads[head]
   if next == nil then
     local ttl, count = match(head, '^held (%d+) (%d+)$')
@@ -39,7 +44,7 @@ local function next_of(term)
     next = ttl == usual and ${isFigure('count')} and f('held %s %.0f', ttl, count + 1) .. times
     heads[head] = next or false
   end
-  return next and expires and expires > now and next
+  return next
 end
 
 -- Everything else.
@@ -51,8 +56,7 @@ local function judge(rec, id, ttl_ms, json)
   local state, middle, ttl, expires = match(term or '', ${TERM})
   ttl, expires = tonumber(ttl), tonumber(expires)
   local count = tonumber(match(middle or '', ' (%d+) '))
-  local is_whole = owner and lease_id and token and
-    (owner == '' and state == 'over' or owner ~= '' and (state == 'held' or state == 'revoked')) and
+  local is_whole = owner and lease_id and token and ${IS_OF_OWNER} and
     ${isFigure('ttl')} and ${isFigure('count')} and ${isFigure('expires')}
   if not is_whole then return 'foreign' end
   if lease_id ~= id then return 'lost superseded' end

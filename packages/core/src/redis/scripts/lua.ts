@@ -1,4 +1,4 @@
-import { TERM } from './term.ts';
+import { IS_OF_OWNER, TERM } from './term.ts';
 
 /**
  * Pieces of Lua that several scripts are made of. A script is their concatenation: Redis knows no modules, and a script
@@ -31,9 +31,9 @@ export const keptEvents = (mode: string): string => `${mode} == 'all' and '64' o
 
 /**
  * Reads TIME into `now` and the record KEYS[1] into `owner` (empty if free), `lease_id`, `token`, `cancelled`
- * (tombstones), `turn`; while there is an owner also its term: `state`, `middle` (ttl, extensions, extended), `ttl` (ms) and
- * `expires`, else 0. `present` says that the record knows a lease; without one it may still be `stored`, for tombstones or a
- * turn. Answers `foreign` for anything else, and leaves it alone.
+ * (tombstones), `turn`. `present` says that the record knows a lease, now or before; then its term is in `state`, `middle`
+ * (ttl, extensions, extended), `ttl` (ms) and `expires`. Without a lease these two are 0, and it may still be `stored`, for
+ * tombstones or a turn. Answers `foreign` for anything else, and leaves it alone.
  */
 export const RECORD: string = `
 local f, rec, id = string.format, KEYS[1], ARGV[1]
@@ -46,16 +46,11 @@ local owner, lease_id, token, ttl, expires, present, stored = r[1], r[2], 0, 0, 
 local state, middle
 if present then
   token = tonumber(present)
-  if not (${isFigure('token')} and owner and lease_id and r[4]) then return id .. ' foreign 0 1 hash' end
-  if owner ~= '' then
-    state, middle, ttl, expires = string.match(r[4], ${TERM})
-    ttl, expires = tonumber(ttl), tonumber(expires)
-    if not ((state == 'held' or state == 'revoked') and ${isFigure('ttl')} and ${isFigure('expires')}) then
-      return id .. ' foreign 0 1 hash'
-    end
-  elseif string.sub(r[4], 1, 5) ~= 'over ' then
-    return id .. ' foreign 0 1 hash'
-  end
+  state, middle, ttl, expires = string.match(r[4] or '', ${TERM})
+  ttl, expires = tonumber(ttl), tonumber(expires)
+  local is_whole = owner and lease_id and ${IS_OF_OWNER} and
+    ${isFigure('token')} and ${isFigure('ttl')} and ${isFigure('expires')}
+  if not is_whole then return id .. ' foreign 0 1 hash' end
 elseif not (owner == '' and lease_id == '') then
   if redis.call('EXISTS', rec) == 1 then return id .. ' foreign 0 1 hash' end
   owner, lease_id, stored = '', '', false
@@ -232,9 +227,7 @@ local function head()
     leave(first)
   end
 end
-local function claim_ms()
-  return math.min(math.max((tonumber(string.match(r[4] or '', '^%l+ (%d+)')) or ttl) / 10, 50), 500)
-end
+local function claim_ms() return math.min(math.max(ttl / 10, 50), 500) end
 local function open_turn()
   local first, channel = head()
   if first then

@@ -20,6 +20,9 @@ export interface Term {
 /** The Lua pattern. It captures the state, the three figures in the middle as one text, the ttl, and until when. */
 export const TERM: string = `'^(%l+) ((%d+) %d+ %d+) (%d+)$'`;
 
+/** Lua that says whether `state`, or nil, fits `owner`, which is there. */
+export const IS_OF_OWNER: string = `(owner == '' and state == 'over' or owner ~= '' and (state == 'held' or state == 'revoked'))`;
+
 const SHAPE = /^(held|revoked|over) (\d+) (\d+) (\d+) (\d+)$/;
 
 /** Undefined for what is none, or does not fit the record's `owner`. */

@@ -110,7 +110,8 @@ export class StoreContext {
 
   async pass(ms: number): Promise<void> {
     if (this.#subject.pass !== undefined) await this.#subject.pass(ms);
-    else await new Promise((resolve) => setTimeout(resolve, ms));
+    // A timer of Node may fire up to a millisecond early.
+    else await new Promise((resolve) => setTimeout(resolve, ms + 1));
   }
 
   /** Asks again and again, letting time pass, until the answer is not undefined. */
