@@ -224,5 +224,5 @@ function ratesBend(rates: readonly Level[]): string {
       : bad.redisPercent + bad.clientPercent >= 85 * cores
         ? `the ${cores} cores of this machine are full, which Redis and the clients share`
         : 'no core is full, but calls come too late for so short a ttl';
-  return `${begin} It bends before ${text(bad.wanted)}: ${said(bad)} were made and ${text(bad.lost)} leases were lost, because ${full}.`;
+  return `${begin} It bends before ${text(bad.wanted)}: ${said(bad)} were made, ${text(bad.refused)} leases could not be acquired and ${text(bad.lost)} were lost, because ${full}.`;
 }
