@@ -9,7 +9,7 @@ bench --page   only writes docs/performance.md and what is beside it, from what 
 
 NAME     one of ${names.join(', ')};
          or scale, for the four that begin with it. None: all, one after the other, half an hour
---quick  few rounds, and not every table: seconds to a minute each, and nothing is kept
+--quick  few rounds, and not every table: seconds to a minute each, and not on the page
 --keep   keeps what a quick run measured, as a full one does`;
 
 export interface Arguments {
