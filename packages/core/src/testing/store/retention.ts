@@ -57,11 +57,13 @@ export const retentionCases: readonly StoreCase[] = [
       await gone('dead');
       const done = await context.tick('done');
       const { leaseId } = await context.grant({ tick: done, retentionMs });
-      await context.pass(150);
-      await context.release(leaseId, { job: 'done', retentionMs });
-      await context.pass(200);
+      await context.release(leaseId, { job: 'done', retentionMs: MINUTE_MS });
+      await context.pass(retentionMs + 50);
       await context.refusedTick('already-ran', { tick: done });
-      await gone('done');
+      const last = await context.tick('last');
+      const ended = await context.grant({ tick: last, retentionMs: MINUTE_MS });
+      await context.release(ended.leaseId, { job: 'last', retentionMs });
+      await gone('last');
       await forgotten(context);
     },
   },
