@@ -47,7 +47,9 @@ test('an error of a compiled child names the line of its source', async () => {
 });
 
 test('a file that was not compiled is named, not started from its sources unasked', () => {
-  expect(() => startChild(new URL('./child.test.ts', import.meta.url))).toThrow(/child\.test\.ts was not compiled: add it to/);
+  expect(() => startChild(new URL('./child.test.ts', import.meta.url))).toThrow(
+    /child\.test\.ts was not compiled: add it to/,
+  );
 });
 
 test('a stopped child is silent and goes on where it stood', async () => {
